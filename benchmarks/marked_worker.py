@@ -83,7 +83,7 @@ def around(worker: Any, name: str, *, before: Callable[[], None] | None = None, 
 
 def serve(worker: Any) -> None:
     """Serve cells as the worker does, and record marks of each cell and the seconds of the worker at its end."""
-    parent, writer_to, start_half = os.getpid(), worker.writer_to, worker.start_half
+    parent, writer_to, load_half_or_exit = os.getpid(), worker.writer_to, worker.load_half_or_exit
     fork, serve_cells = worker.Server.fork, worker.Server.serve
     before_cells: list[float] = []
 
@@ -104,11 +104,11 @@ def serve(worker: Any) -> None:
         note({"start": start, "worker": seconds() - start, "cells": cells})
 
     def starting(path: str) -> Any:
-        half = start_half(path)
+        half = load_half_or_exit(path)
         around(half, "start_ahead", after="client")
         return half
 
-    worker.start_half = starting
+    worker.load_half_or_exit = starting
     around(worker, "die_with", before=begin)
     around(worker, "copy_pages", after="pages")
     around(worker, "report_cell", before=lambda: mark("request"))
@@ -121,7 +121,7 @@ def serve(worker: Any) -> None:
 
 def warm(worker: Any) -> None:
     """Run the cells of the requests on stdin, one after the other in this process, and record their marks."""
-    half = worker.start_half(sys.argv[3])
+    half = worker.load_half_or_exit(sys.argv[3])
     for line in sys.stdin:
         marks.clear()
         mark("start")

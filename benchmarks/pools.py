@@ -24,7 +24,7 @@ def run(line: str) -> None:
     program = importlib.import_module(path.stem)
     del sys.path[0]
     with contextlib.suppress(Exception):  # a golden that this release refuses
-        program.start_half(sys.argv[2]).run_cell(json.loads(line), lambda message: None)
+        program.load_half_or_exit(sys.argv[2]).run_cell(json.loads(line), lambda message: None)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import json, os, sys, time
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 import program
 del sys.path[0]
-half = program.start_half(sys.argv[2])
+half = program.load_half_or_exit(sys.argv[2])
 for line in sys.stdin:
     started = time.perf_counter()
     try:

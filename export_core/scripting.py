@@ -191,10 +191,10 @@ def _prepared(
     given: Mapping[str, Any],
     case: str = "",
 ) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
-    """Prepare a call: yield its case, its policy, its keywords' values, and the process for the user's comparators.
+    """Prepare an export: yield the case, the policy, the values of keywords, and the process for users' comparators.
 
     Args:
-        where: how the caller is named in messages, such as ``export_artifact``.
+        where: how messages name the public function, such as ``export_artifact``.
         policy: the file of the policy; None uses the policy of the working folder.
         function: the function to export.
         args: its example arguments.
@@ -243,4 +243,4 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
     try:
         signature.bind(*args, **own)
     except TypeError as error:
-        raise KeywordError(f"{where}: {error}. Pass the function's own arguments after it.") from None
+        raise KeywordError(f"{where}: {error}. Pass the function's arguments after the function.") from None

@@ -35,7 +35,7 @@ from export_core.readers.hardware import instructions_used, processors
 
 
 class Changes(NamedTuple):
-    """What differs from a golden, as lines of a message."""
+    """The differences of an export from a golden, as lines of a message."""
 
     other: list[str]  # Signature, options and names, numbers, in this order.
     export: list[str]
@@ -52,7 +52,7 @@ _TREES = {"in_tree": "arguments", "out_tree": "results"}
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     """Return how an export differs from a golden.
 
-    `wanted` has the golden, and how this run compares its numbers.
+    `wanted` has the golden, and the rules by which this run compares numbers with it.
     """
     now, then = produced.manifest, wanted.golden.manifest
     parts = ("inputs", "outputs", "in_tree", "out_tree")
@@ -94,9 +94,9 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
 
 
 def _changed_leaves(produced: ProducedGolden, reference: Golden) -> dict[str, str]:
-    """Return the lines about the trees whose leaves have other paths, such as other keys of a dict.
+    """Return a line for each tree of arguments or results whose leaves have other paths, such as other keys of a dict.
 
-    A tree of which nothing is said has the same paths, or they are not known.
+    The lines are returned by tree. A tree is missing if its paths are the same, or not known.
     """
     try:
         before = leaf_paths(reference.manifest, reference.read_artifact())
@@ -111,9 +111,9 @@ def _changed_leaves(produced: ProducedGolden, reference: Golden) -> dict[str, st
 
 
 def changed_settings(now: Manifest, then: Manifest) -> dict[str, tuple[object, object]]:
-    """Return the settings of jax that differ from a golden's, each with the golden's value and the one of now.
+    """Return the settings of jax that differ from a golden's, as (the golden's value, the present value) by name.
 
-    Another writer may have other defaults: then only settings made by an environment variable are compared.
+    For a golden by another writer, which may have other defaults, only settings with an environment variable count.
     """
     is_own = now.writer.id == then.writer.id
     return {
@@ -148,15 +148,15 @@ def _constant_arrays_differ(produced: ProducedGolden, reference: Golden) -> bool
 
 
 def _without_rounding(text: str) -> str:
-    """Return the text of a difference without the line that says that it looks like rounding."""
+    """Return the text of a difference without the line that says that the difference looks like rounding."""
     guess = f"looks like: {ROUNDING}"
     return "\n".join(line for line in text.split("\n") if not line.strip().startswith(guess))
 
 
 def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
-    """Return the changes of an export, as lines.
+    """Return how the export itself differs from a golden, as lines about its envelope and its operations.
 
-    If the golden is by the same writer, any difference counts; else only a difference that no release of jax makes.
+    For a golden by the same writer any difference counts, else only one that another release of jax cannot cause.
     """
     now, then = produced.manifest, reference.manifest
     if not then.reproducible or now.files[ARTIFACT] == then.files[ARTIFACT]:
@@ -172,9 +172,9 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
 
 
 def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
-    """Yield the changes of options, custom calls, factors, checks and leaves.
+    """Yield the changes of options, custom calls, factors of noise, checks and leaves, each as a line.
 
-    The golden is by the same writer, since another jaxlib may lower the same function to other custom calls.
+    The golden must be by the same writer, since another one may lower the same function to other custom calls.
     """
     now, then = produced.manifest, reference.manifest
     options = []
@@ -222,10 +222,10 @@ def _changed_numbers(
 
 
 def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
-    """Return which example arguments are not the golden's inputs: paths of leaves, then names of further calls.
+    """Return the example arguments whose values are not the golden's inputs: paths of leaves, then further calls.
 
-    The golden's inputs are what is compared, so that new arguments have no effect. Empty if the types differ, which is
-    a change by itself, and for inputs that were made by rule.
+    Such arguments have no effect, since outputs are compared for the golden's inputs. Empty if types differ, which is
+    reported as a change of the signature, and for inputs that were made by rule.
     """
     now, then = produced.manifest, reference.manifest
     if now.signature.inputs != then.signature.inputs or then.inputs_made:
@@ -265,10 +265,10 @@ _NAME = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?<![^\s(])([a-z]+)(?=[ ,):]|$)")
 def source_difference(
     folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest, *, operations: bool = True
 ) -> list[str]:
-    """Return lines that show what is exported now beside what a golden holds; empty if both are equal.
+    """Return lines that show how jaxpr and module of an export differ from a golden's; empty if both are equal.
 
-    `folder` is the golden's. A file that it lacks is left out, such as the jaxpr of a golden that was added without its
-    source. With `operations`, the operations of StableHLO that differ are shown too.
+    `folder` is the folder of the golden. A file that is missing there is not compared, such as the jaxpr of a golden
+    that was added without its source. With `operations`, differing operations of StableHLO are shown too.
     """
     lines = summary_difference(then.jaxpr, now.jaxpr)
     compared = [(JAXPR_TEXT, "jaxpr", "- golden, + now", _jaxprs_differ)]
@@ -291,7 +291,7 @@ def source_difference(
 
 
 def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
-    """Return a line each for primitives, constants and effects that changed: ``primitives: tanh 2 → 3; new: erf 1``."""
+    """Return lines about changed primitives, constants and effects, such as ``primitives: tanh 2 → 3; new: erf 1``."""
     if then is None or now is None:
         return []
     lines = []
@@ -327,10 +327,10 @@ def _operations_differ(then: bytes, now: bytes) -> list[str]:
 
 
 def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
-    """Return a unified diff of two jaxprs, as in `jaxpr.txt`, as lines; empty if only names of variables differ.
+    """Return the lines of a unified diff of two jaxprs; empty if only the names of variables differ.
 
-    Variables of `now` get the names that they have in `then`; a variable that is new is marked: ``c'``. After `most`
-    lines, a last line says how many were left out.
+    Variables of `now` get the names that they have in `then`. A new variable whose name is in use gets a prime: ``c'``.
+    After `most` lines, a last line says how many are left out.
     """
     old, new = then.splitlines(), now.splitlines()
     if len(old) + len(new) <= TOO_LONG:
@@ -343,18 +343,15 @@ def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
 
 
 def _bound(jaxpr: str) -> frozenset[str]:
-    """Return the variables of a jaxpr.
-
-    Each is bound once in the whole text, inner jaxprs included.
-    """
+    """Return the names of the variables that a jaxpr binds. Each is bound once, even across inner jaxprs."""
     return frozenset(_BINDER.findall(_QUOTED.sub("''", jaxpr)))
 
 
 def _with_old_names(then: list[str], now: list[str], old: frozenset[str], new: frozenset[str]) -> list[str]:
-    """Return the lines of `now` with the names of `then`; `old` and `new` are the variables of each.
+    """Return the lines of the jaxpr `now` with its variables renamed as in `then`. `old` and `new` are the variables.
 
-    Lines are paired by their text without names, then the names of paired lines by their position. The first line with
-    a name decides, which is mostly the line that binds it.
+    Lines are paired by their text without names, and then the names in two paired lines by position. The first pair
+    with a name decides, which is mostly the line that binds the variable.
     """
     partner: dict[str, str] = {}
     taken: set[str] = set()
@@ -385,7 +382,7 @@ def _blank(line: str, bound: frozenset[str]) -> str:
 
 
 def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the indexes of paired lines: equal lines, and lines that were replaced by as many other lines."""
+    """Yield (index in `then`, index in `now`) of paired lines: equal ones, and ones replaced by as many other lines."""
     # Without autojunk, which ignores lines that occur often: without their names, many lines of a program are equal.
     for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and i2 - i1 == j2 - j1):

@@ -30,9 +30,9 @@ _NARROWING = {
 
 @dataclass(eq=False, repr=False)
 class CollectedTests:
-    """What pytest collected, here or in xdist's workers.
+    """The test files and tests that pytest collected, here or in xdist's workers.
 
-    `files` are the test files that were collected whole, `tests` all tests, also those that were deselected. `broken`
+    `files` are the test files that were collected completely. `tests` are all tests, deselected ones included. `broken`
     is whether something could not be collected.
     """
 
@@ -41,14 +41,14 @@ class CollectedTests:
     broken: bool = False
 
     def add(self, files: set[str], tests: set[str], broken: bool) -> None:
-        """Add what a worker of xdist collected, given as the `vars` of its own `CollectedTests`."""
+        """Add the files and tests that a worker of xdist has collected, from its own `CollectedTests`."""
         self.files |= files
         self.tests |= tests
         self.broken |= broken
 
 
 class CollectionListener:
-    """A plugin that records what is collected, registered in every process that collects."""
+    """A plugin of pytest that records the collected files and tests, in every process that collects."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -56,9 +56,9 @@ class CollectionListener:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
-        """Record the file of a module that was collected whole.
+        """Record the file of a test module that was collected completely.
 
-        A module that was skipped or could not be imported hides its tests.
+        A module that was skipped or could not be imported is not recorded, since its tests are not known.
         """
         report: Any = yield
         if isinstance(collector, pytest.Module) and report.passed:
@@ -67,19 +67,16 @@ class CollectionListener:
         return report
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Record every collected test.
-
-        This hook runs before deselection, which not every plugin reports.
-        """
+        """Record every collected test, also one that is deselected later."""
         self.collected.tests.add(full_name(item))
 
 
 @dataclass(eq=False, repr=False)
 class ReportedTests:
-    """The facts in the reports of marked tests: which ran, passed or failed, what they exported, on which platforms.
+    """The facts in the reports of marked tests: which ran, passed or failed, and their cases and platforms.
 
-    `renamed` are the unused cases that tests without goldens may have had before. `unmarked` are the node ids of tests
-    that passed without a marker.
+    `renamed` are unused cases that may be former names of the cases of these tests. `unmarked` are the node ids of
+    tests that passed without a marker.
     """
 
     tests: set[str] = field(default_factory=set)
@@ -91,7 +88,7 @@ class ReportedTests:
     unmarked: set[str] = field(default_factory=set)
 
     def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
-        """Add the report of a marked test, with what the plugin attached to it."""
+        """Add the report of a marked test. `attached` is the data that the plugin has attached to the report."""
         self.tests.add(attached["test"])
         self.cases |= set(attached["cases"])
         self.renamed |= set(attached["renamed"])
@@ -104,14 +101,14 @@ class ReportedTests:
 
 
 def selected_words(config: pytest.Config) -> list[str]:
-    """Return the words of the command line that choose tests: expressions and paths."""
+    """Return the words of the command line that select tests: -k, -m and paths."""
     given = [(option, config.getoption(name)) for option, name in (("-k", "keyword"), ("-m", "markexpr"))]
     words = [word for option, expression in given if expression for word in (option, expression)]
     return words + (list(config.args) if config.args_source is config.ArgsSource.ARGS else [])
 
 
 def why_partial(config: pytest.Config) -> str:
-    """Return why this run does not run all tests; empty if it does.
+    """Return in words which option selects only some of the project's tests; "" if all tests are selected.
 
     Options in the ini file's `addopts` do not count, since every run has them.
     """

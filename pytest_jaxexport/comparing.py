@@ -19,12 +19,12 @@ from pytest_jaxexport.settings import Settings
 
 
 def comparison(marked: Marked, settings: Settings) -> Comparison:
-    """Return the comparator and the tolerances of a test."""
+    """Return the comparator and the tolerances of a test, from its marker, the options of the run and the policy."""
     return case_options.comparison(marked, settings.policy, settings.rtol, settings.atol)
 
 
 def _sources(marked: Marked, settings: Settings) -> Sources:
-    """Return what set each part of a test's comparison, such as the marker, for messages."""
+    """Return the source of each part of a test's comparison, such as "marker", by which messages name it."""
     compared = comparison(marked, settings)
     origins = {"compare": "marker"}
     for name in ("rtol", "atol", "ulp"):
@@ -37,16 +37,16 @@ def _sources(marked: Marked, settings: Settings) -> Sources:
 
 
 def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGolden:
-    """Return a golden of a marked test, compared by the marker and the options of this run."""
+    """Return a golden with the comparison of its test: that of the marker and of this run's options."""
     allow = golden.manifest.options.allow
     return golden.compared(ComparedAs(comparison(marked, settings), allow, _sources(marked, settings)))
 
 
 def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
-    """Return the comparison of this run as a rule of the policy, if `jaxexport matrix` compares differently; else None.
+    """Return the policy rule by which `jaxexport matrix` would compare as this run does; None if it does already.
 
-    A matrix sees no marker, only what goldens recorded and the rules of the policy. The rule has no tolerances that its
-    comparator does not use, which the policy refuses.
+    A matrix knows no markers, only the comparison in each golden and the rules of the policy. Tolerances that the
+    comparator does not use are left out of the rule.
     """
     numbers = settings.policy.numbers
     for golden in goldens:
@@ -58,10 +58,10 @@ def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) ->
 
 
 def _comparisons_of_calls(golden: Golden) -> list[Comparison]:
-    """Return how the outputs of each call of a golden are compared."""
+    """Return the comparison of the outputs of each call of a golden."""
     return [_as_used(comparison_of(check, golden.compared_as.comparison)) for check in golden.calls.values()]
 
 
 def _as_used(how: Comparison) -> Comparison:
-    """Return a comparison without the tolerances that its comparator does not use."""
+    """Return the same comparison without tolerances that its comparator ignores."""
     return how if takes_tolerances(how.compare) else Comparison(how.compare)

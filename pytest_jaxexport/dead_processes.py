@@ -18,7 +18,7 @@ from export_core.base.cache_folder import cache_path
 
 
 class Death(NamedTuple):
-    """A test that a process of pytest died in, when that test began, and with which jax."""
+    """The death of a pytest process: the test that was running, when it had begun, and the version of jax."""
 
     test: str
     began: str
@@ -26,9 +26,9 @@ class Death(NamedTuple):
 
 
 class RunningTest:
-    """A record, in a file of this process, of the test that runs: if the process dies, a later run reads which it was.
+    """A file in which this process records the running test, so that a later run can name it if the process dies.
 
-    If the file cannot be written, nothing is recorded, and no test fails for that.
+    If the file cannot be written, nothing is recorded, and no test fails because of that.
     """
 
     def __init__(self, root: Path) -> None:
@@ -46,16 +46,16 @@ class RunningTest:
             self._path = None
 
     def begin(self, test: str) -> None:
-        """Record that a test runs, by its node id, before it exports anything."""
+        """Record that the test with this node id is running."""
         began = datetime.datetime.now().astimezone()
         self._write(f"{self._root}\n{began:%Y-%m-%d %H:%M}\n{self._jax}\n{test}")
 
     def end(self) -> None:
-        """Record that no test runs."""
+        """Record that no test is running."""
         self._write("")
 
     def close(self) -> None:
-        """Remove the file: this process ends well."""
+        """Remove the file, since this process ends normally."""
         if self._path is not None:
             self._file.close()
             self._lock.release()
@@ -71,17 +71,17 @@ class RunningTest:
 
 
 def deaths_in(tests: Container[str], root: Path) -> list[Death]:
-    """Return the deaths of processes of pytest in these tests, given by node ids, in this root directory.
+    """Return the recorded deaths of pytest processes in these tests, given by node ids, below the root directory.
 
-    Each is returned by one call only. Deaths in other tests stay recorded for a run that has those tests.
+    Returned deaths are forgotten. Deaths in other tests stay recorded for a run that has those tests.
     """
     folder = _folder()
     paths = sorted(path for path in folder.iterdir() if not path.suffix) if folder.is_dir() else []
-    return [death for path in paths if (death := _taken(path, tests, root))]
+    return [death for path in paths if (death := _take_death(path, tests, root))]
 
 
 def line_about(death: Death) -> str:
-    """Return a line about a test in which a process of pytest died."""
+    """Return a line for users about the death of a pytest process in a test."""
     return (
         f"{death.test} was running when its process of pytest died (begun {death.began}, jax {death.jax}): what it "
         "exports or calls may have ended it, or a signal from outside, such as a time limit's. With pytest-xdist "
@@ -89,8 +89,11 @@ def line_about(death: Death) -> str:
     )
 
 
-def _taken(path: Path, tests: Container[str], root: Path) -> Death | None:
-    """Remove a record of a process that has died in one of these tests, and return what it says, else None."""
+def _take_death(path: Path, tests: Container[str], root: Path) -> Death | None:
+    """Return the death in a record file, and remove the file, if its process died in one of these tests; else None.
+
+    A process that is still alive holds a lock on its file, which then stays.
+    """
     with contextlib.suppress(OSError, NotImplementedError):
         of_root, death = _read(path)
         if death.test and (of_root != str(root) or death.test not in tests):
@@ -106,7 +109,7 @@ def _taken(path: Path, tests: Container[str], root: Path) -> Death | None:
 
 
 def _read(path: Path) -> tuple[str, Death]:
-    """Return the root directory in a record, and its death, whose test is empty if no test ran."""
+    """Return the contents of a record file: the root directory, and a death whose test is "" if no test was running."""
     parts = path.read_text(encoding="utf-8", errors="replace").split("\n", 3)
     root, began, jax, test = parts if len(parts) == 4 else ("", "", "", "")
     return root, Death(test, began, jax)

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, TypedDict, final
 
 
 class AnyEvent(TypedDict):
-    """The facts of a case that are the same whether its golden was written or checked."""
+    """The facts about a case that every event has, whether its golden was written or checked."""
 
     case: str  # The id of the case.
     test: str  # Its test, as a command line names it in the folder where pytest was called.
@@ -16,7 +16,7 @@ class AnyEvent(TypedDict):
 
 @final
 class WrittenCase(AnyEvent):
-    """A golden that was written or would have been, such as in a dry run."""
+    """The event of a golden that was written, or that a dry run would have written."""
 
     written: str  # The change of the stored golden, such as new, replaced, unchanged, would be new.
     replaced: Sequence[str]  # What differs from the golden that it replaces, or would replace.
@@ -31,7 +31,7 @@ class WrittenCase(AnyEvent):
 
 @final
 class CheckedCase(AnyEvent):
-    """A case whose test passed, and whose goldens were replayed."""
+    """The event of a case whose test passed and whose goldens were replayed."""
 
     judgements: Mapping[str, int]  # How many of its goldens have each judgement.
     shown: Sequence[tuple[str, str]]  # The goldens that have a remark, each with its remark.
@@ -48,7 +48,7 @@ class CheckedCase(AnyEvent):
 
 @final
 class DeployedCase(AnyEvent):
-    """A case that has to run in other releases than this one, whether or not its test passed."""
+    """The event of a case that must run in releases other than this one, whether or not its test passed."""
 
     deployed: Sequence[str]  # The titles of these releases, of jaxlib and of other runtimes.
     run_deployed: str  # The command that tests it there.
@@ -56,9 +56,9 @@ class DeployedCase(AnyEvent):
 
 @final
 class LeftCase(AnyEvent):
-    """A case whose golden by this run's writer stays as it is, since only missing goldens are written.
+    """The event of a case whose golden is not written again, since the run writes only missing goldens.
 
-    Its test can still fail after that.
+    The test of the case may still fail afterwards.
     """
 
     left: str  # The id of that golden.

@@ -21,10 +21,10 @@ _HERE = str(Path(__file__).parent)
 
 
 class Ledger:  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
-    """What a test called, from its setup until its teardown has ended.
+    """A record of the calls of `export_golden` in a test, from its setup to the end of its teardown.
 
-    `called` is whether it exported anything, `checked` whether all of it was checked, or written. `unheard` collects
-    calls after the ledger was closed, when no report of the test can tell them any more.
+    `called` is whether the test exported anything, and `checked` whether all its exports were checked or written.
+    `unheard` collects errors about calls after the teardown, which no report of the test can contain any more.
     """
 
     def __init__(self, item: pytest.Item, unheard: list[str]) -> None:
@@ -38,9 +38,9 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         self._lock = threading.Lock()  # a test may call from threads of its own
 
     def enter(self, what: str) -> RunningCall:
-        """Record a call that begins, and return the context manager inside which it runs.
+        """Record that a call begins, and return the context manager in which it must run.
 
-        Raises pytest's `Failed` for a call after the end of the test.
+        Raises pytest's `Failed` if the test has ended already.
         """
         __tracebackhide__ = True
         call = f"{what} {self._where()}"
@@ -61,7 +61,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         raise _failed(text)
 
     def leave(self, call: str, error: BaseException | None) -> None:
-        """Record that a call has ended, and what it raised."""
+        """Record that a call has ended, with the error that it raised, if any."""
         with self._lock:
             self._running.remove(call)
             if error is not None:
@@ -69,12 +69,12 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
                 self._raised.append(f"{call} raised {type(error).__name__}: {message}")
 
     def end(self) -> None:
-        """Record that the test has ended: calls that begin from now on are late."""
+        """Record that the test has ended, so that later calls are errors."""
         with self._lock:
             self._ended = True
 
     def require_all(self) -> None:
-        """Fail the test for a call that raised or is still running, since its export cannot be checked."""
+        """Fail the test if a call raised an error or is still running, since its export cannot be checked."""
         __tracebackhide__ = True
         with self._lock:
             raised = self._raised[:]
@@ -88,7 +88,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             raise _failed("\n".join(running) + " when the test ended. Wait for its thread inside the test.")
 
     def require_in_time(self) -> None:
-        """Fail the test for late calls whose own error was caught."""
+        """Fail the test if `export_golden` was called after its end, even if the error of that call was caught."""
         __tracebackhide__ = True
         with self._lock:
             late = self._late[:]
@@ -96,12 +96,12 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             raise _failed("\n".join(late))
 
     def close(self) -> None:
-        """Close the ledger, after the teardown."""
+        """Close the ledger after the teardown. Later calls are collected in `unheard`."""
         with self._lock:
             self._ended = self._closed = True
 
     def _where(self) -> str:
-        """Return the file and line of the call in the user's code, and its thread."""
+        """Return in words where the user's code calls: the file, the line, and the thread if it is not the main one."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
             frame = frame.f_back
@@ -112,14 +112,14 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
 
 
 class RunningCall:  # no generator with contextlib: its frames would be in tracebacks of the user's function
-    """A context manager in which a call runs; when the call ends, the ledger learns how."""
+    """A context manager for a running call of `export_golden`, which reports the call's end to the ledger."""
 
     def __init__(self, ledger: Ledger, call: str) -> None:
         self._ledger = ledger
         self._call = call
 
     def __enter__(self) -> None:
-        """Do nothing: the call is in the ledger already."""
+        """Do nothing, since the ledger has recorded the call already."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Record the end of the call."""

@@ -17,11 +17,11 @@ _LOG = pytest.StashKey[int | None]()
 
 @contextlib.contextmanager
 def shown_in_log(config: pytest.Config, text: str) -> Iterator[None]:
-    """Write a line to the standard output of pytest each `SILENCE_SECONDS` while the block runs.
+    """Write a line to pytest's standard output every `SILENCE_SECONDS` while the block runs.
 
     Args:
         config: the configuration of the run.
-        text: what the block does.
+        text: what the block does, for these lines.
     """
     log = config.stash[_LOG] if _LOG in config.stash else _opened(config)
     if log is None:
@@ -47,7 +47,7 @@ def shown_in_log(config: pytest.Config, text: str) -> Iterator[None]:
 def _opened(config: pytest.Config) -> int | None:
     """Return a file descriptor of pytest's own standard output, which stays open while tests are captured.
 
-    It is opened once for the run. None if standard output is not a file, as in a program that runs pytest.
+    The descriptor is opened once in a run. None if standard output is not a file, as in a program that runs pytest.
     """
     capture = config.pluginmanager.get_plugin("capturemanager")
     log = None

@@ -107,7 +107,7 @@ KEYWORDS: dict[str, Keyword] = {
 
 
 def all_keywords() -> dict[str, Keyword]:
-    """Return all keywords of the marker, also those of features, which only `pytest --markers` needs to load."""
+    """Return all keywords of the marker, those of features included, which take time to load."""
     from export_core.base.feature import features  # 4 ms, for `pytest --markers` alone
 
     keywords = dict(KEYWORDS)
@@ -118,7 +118,7 @@ def all_keywords() -> dict[str, Keyword]:
 
 
 def signature(keywords: Mapping[str, Keyword]) -> str:
-    """Return what `pytest --markers` shows: the marker, one sentence, and where its keywords are explained."""
+    """Return the text of `pytest --markers`: the marker's signature, its purpose, and where keywords are explained."""
     given = ", ".join(f"{name}={default}" for name, (default, _, _) in keywords.items())
     return (
         f"{NAME}({given}): export what the test passes to `export_golden` with jax.export, and check it against its "
@@ -131,9 +131,9 @@ class MarkerError(Exception):
 
 
 def own_targets(item: pytest.Item) -> set[str]:
-    """Return the custom-call targets that a test's own marker names.
+    """Return the custom-call targets that the marker on a test itself names.
 
-    Markers of its class and module are left out, since they are for several tests.
+    Markers of the test's class and module are left out, since they are for several tests.
     """
     names = {
         name
@@ -146,33 +146,33 @@ def own_targets(item: pytest.Item) -> set[str]:
 
 
 def own_constants(item: pytest.Item) -> tuple[str, ...]:
-    """Return the leaves that a test's own marker names in `constant`.
+    """Return the leaves that the marker on a test itself names in `constant`.
 
-    Markers of its class and module are left out, since they are for several tests.
+    Markers of the test's class and module are left out, since they are for several tests.
     """
     named = (name for marker in item.own_markers if marker.name == NAME for name in marker.kwargs.get("constant") or ())
     return tuple(dict.fromkeys(named))
 
 
 def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
-    """Return the test file relative to the root directory, and the names of the classes and the test inside.
+    """Return the file of a test relative to the root directory, and the names of its classes and of the test.
 
-    The node id is not used, since xdist may add to it.
+    pytest's node id would not do, since xdist may add text to it.
     """
     names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
     return relative_file(item.path, item.config.rootpath), names
 
 
 def full_name(item: pytest.Item) -> str:
-    """Return the test as a golden's manifest names it: ``tests/test_a.py::TestA::test_f[x]``."""
+    """Return the name of a test in manifests of goldens: ``tests/test_a.py::TestA::test_f[x]``."""
     path, names = locate(item)
     return "::".join((path, *names))
 
 
 @functools.cache  # asked for each test that exists, and a file has many
 def relative_file(path: Path, folder: Path) -> str:
-    """Return a path relative to a folder, also for a file outside of it.
+    """Return the path of a file relative to a folder, even for a file outside of it.
 
-    So no golden contains an absolute path of a machine.
+    Goldens have only such paths, since absolute ones belong to a machine.
     """
     return Path(os.path.relpath(path, folder)).as_posix()

@@ -18,7 +18,7 @@ FILE = "missing_modules"
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
-    """Write down the module that a conftest.py imports and that is missing; pytest then ends without another hook."""
+    """Write down the missing module that a conftest.py imports, since pytest then ends without another hook."""
     try:
         return (yield)
     except Exception as error:
@@ -27,7 +27,7 @@ def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
 
 
 def pytest_exception_interact(call: pytest.CallInfo[Any]) -> None:
-    """Write down the module that a test, or the file of a test, imports and that is missing."""
+    """Write down the missing module that a test or its file imports."""
     if call.excinfo is not None:
         _write_down(call.excinfo.value)
 

@@ -19,10 +19,10 @@ from export_core.releases import promise
 
 
 def register(*, policy: str | None = None) -> None:
-    """Define `compat_matrix`, `backfill`, and one session for each reader and platform that the matrix has.
+    """Define the nox sessions `compat_matrix`, `backfill`, and one for each reader and platform of the matrix.
 
-    They run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets an environment of its
-    own. Nox exits with 1 for every exit code but 0. `nox --list` shows the single sessions as
+    The sessions run in the interpreter of nox, which must have pytest-jaxexport; each reader gets its own
+    environment. Nox exits with 1 for every exit code but 0. `nox --list` shows sessions of single readers as
     ``compat_matrix(reader='0.9.2', platform='cpu')``. If the policy cannot be read, these are missing, and the other
     two fail with its error.
     """
@@ -41,7 +41,7 @@ def register(*, policy: str | None = None) -> None:
     def define(reader: str, name: str, platform: str, more: Sequence[str]) -> None:
         @nox.session(name=f"compat_matrix(reader={reader!r}, platform={name!r})", venv_backend="none", default=False)
         def single(session: nox.Session) -> None:
-            """Run one reader on one platform."""
+            """Replay and judge every golden in one reader on one platform."""
             # A folder of its own, so that these sessions can run at the same time.
             results = ["--results", f".jaxexport/{_as_folder(reader)}-{name}", *more, *session.posargs]
             _jaxexport(session, "matrix", *options, "--readers", reader, "--platforms", platform, *results)
@@ -63,9 +63,9 @@ def register(*, policy: str | None = None) -> None:
 
 
 def _readers(rules: Policy) -> dict[str, bool]:
-    """Return the readers that the policy means for these goldens, and whether any cell of each is promised or owed.
+    """Return the readers of the matrix by the policy's rules, each with whether any of its cells is promised or owed.
 
-    The newest release and the release before each writer are among them even if nothing is promised to them.
+    The newest release and the release before each writer are always readers, even if nothing is promised to them.
     """
     try:
         written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens_so_far()}
@@ -85,7 +85,7 @@ def _readers(rules: Policy) -> dict[str, bool]:
 
 
 def _as_folder(reader: str) -> str:
-    """Return a reader's name as a part of a file's name, since it may be the path of a wheel."""
+    """Return a reader's name in characters for the name of a folder, since it may be the path of a wheel."""
     return "".join(char if char.isalnum() or char in "._-=" else "-" for char in reader)
 
 

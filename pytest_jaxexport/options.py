@@ -90,9 +90,9 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def check_updates(words: Sequence[object]) -> None:
-    """Raise `pytest.UsageError` if --update-goldens has an unknown value in the words of a command line.
+    """Raise `pytest.UsageError` if the words of a command line give --update-goldens an unknown value.
 
-    The parser of pytest, which comes later, would only say that it ignores the value.
+    The parser of pytest, which runs later, would only say that it ignores the value.
     """
     for word in words:
         option, is_given, value = str(word).partition("=")
@@ -107,13 +107,16 @@ def check_updates(words: Sequence[object]) -> None:
 
 
 def request_devices(config: pytest.Config) -> None:
-    """Request the logical CPU devices of the ini file. XLA reads the variable when jax first uses a device."""
+    """Set XLA_FLAGS to the number of CPU devices in the ini file. XLA reads the variable when jax first uses a device.
+
+    A number that the user has set already in XLA_FLAGS is not changed.
+    """
     count = str(config.getini("export_devices")).strip()
     flag = "--xla_force_host_platform_device_count"
     if not count:
         return
     if not count.isdecimal() or int(count) < 1:
-        raise usage_error(f"export_devices: expected a number of devices, found {count!r}.")
+        raise usage_error(f"export_devices: expected a number of devices, such as 8, found {count!r}.")
     # A number that the user has set already, in the shell or in CI, is left alone.
     flags = os.environ.get("XLA_FLAGS", "")
     if flag not in flags:
@@ -121,16 +124,16 @@ def request_devices(config: pytest.Config) -> None:
 
 
 def usage_error(text: str) -> pytest.UsageError:
-    """Return an error that ends the run before any test, whose lines begin as those of the command `jaxexport`."""
+    """Return a `pytest.UsageError` with this text, whose lines begin as in errors of the command `jaxexport`."""
     from export_core.base.errors import with_prefix
 
     return pytest.UsageError(with_prefix(text))
 
 
 def option(config: pytest.Config, name: str) -> tuple[str, object]:
-    """Return the source of a value, for messages, and the value.
+    """Return the source of an option's value, for messages, and the value.
 
-    The command line comes before the ini file.
+    The command line takes precedence over the ini file.
     """
     value = config.getoption(name, None)  # some are in the ini file only
     if value is not None:
@@ -139,7 +142,7 @@ def option(config: pytest.Config, name: str) -> tuple[str, object]:
 
 
 def repeated_options(config: pytest.Config) -> tuple[str, ...]:
-    """Return the options with a value that a suggested command has to repeat, as they are typed."""
+    """Return the options of this run, as they are typed, that a command in a message has to repeat."""
     options = (text.partition("=") for text in _OPTIONS)
     return tuple(
         f"{name}={value}"
@@ -149,7 +152,7 @@ def repeated_options(config: pytest.Config) -> tuple[str, ...]:
 
 
 def named_goldens(config: pytest.Config) -> Path | None:
-    """Return the folder of goldens that the command line or the ini file names, or None.
+    """Return the folder of goldens that the command line or the ini file names; None if neither does.
 
     Paths on the command line are relative to the folder where pytest was called.
     """
@@ -160,7 +163,7 @@ def named_goldens(config: pytest.Config) -> Path | None:
 
 
 def named_policy(config: pytest.Config) -> str | None:
-    """Return the policy file that the command line or the ini file names, or None."""
+    """Return the policy file that the command line or the ini file names; None if neither does."""
     if named := config.getoption("export_policy"):
         return str(config.invocation_params.dir / str(named))
     in_ini = config.getini("export_policy")
@@ -168,7 +171,7 @@ def named_policy(config: pytest.Config) -> str | None:
 
 
 def has_policy(config: pytest.Config) -> bool:
-    """Return whether there may be a policy, without loading what reads one.
+    """Return whether the project may have a policy, without loading the modules that read a policy.
 
     In pyproject.toml the word jaxexport must stand alone, since a dependency on pytest-jaxexport contains it too.
     """

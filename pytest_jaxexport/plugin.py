@@ -66,14 +66,14 @@ UNITTEST_HINT = (
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the options of the plugin, and refuse an unknown value in words that suggest the right one."""
+    """Add the options of the plugin. Raise `pytest.UsageError` for an unknown value of --update-goldens."""
     options.add_options(parser)
     if config := pluginmanager.get_plugin("pytestconfig"):
         options.check_updates(config.invocation_params.args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker with its whole signature, and request devices before anything uses one."""
+    """Register the marker and the plugin's reporter, and set the number of devices before jax uses any."""
     # Nothing but `pytest --markers` shows the keywords, and only that loads those of features.
     shown = marker.all_keywords() if config.getoption("markers", False) else marker.KEYWORDS
     config.addinivalue_line("markers", marker.signature(shown))
@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Return one line about goldens, if the run writes goldens or the project has some."""
+    """Return the header's line about goldens, if the run writes goldens or the project has some; else None."""
     try:
         folder = _goldens_folder(config)
     except pytest.UsageError:
@@ -112,9 +112,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 # Around all others: tests which -k or -m deselects are checked too, and so are markers that a project's hook adds.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Read every marker, and the settings if a test is marked: a wrong setting ends the run before any test.
+    """Read every marker, and the settings if any test is marked. A wrong setting ends the run before any test.
 
-    A wrong marker is an error of its own test, in its setup, so that one run reports all of them.
+    A wrong marker is reported later, in the setup of its test, so that one run reports all wrong markers.
     """
     collected = list(items)
     result = yield
@@ -134,7 +134,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Record the settings of jax, which any test file may have set when it was imported."""
+    """Record the settings of jax after collection, since any test file may have set some when it was imported."""
     config = session.config
     if SETTINGS in config.stash and "jax" in sys.modules and not config.getoption("collectonly"):
         from export_core.export.produce import current_flags  # it imports jax, which a test file has imported
@@ -163,15 +163,15 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Record which test is next: its goldens are replayed while this test traces its function."""
+    """Record which test is next, so that its goldens can be replayed while this test runs."""
     item.config.stash[NEXT] = nextitem
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give the test a new ledger: if pytest-rerunfailures runs it again, earlier calls must not count.
+    """Give the test a new ledger, since pytest-rerunfailures may run it again; fail a test with a wrong marker.
 
-    A wrong marker fails its test here, also if the test is to be skipped.
+    A test that is to be skipped fails for a wrong marker too.
     """
     item.stash[LEDGER] = Ledger(item, item.config.stash[UNHEARD])
     item.stash[FAILED] = False
@@ -206,9 +206,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Close the ledger after all fixtures and finalizers.
+    """Close the ledger of the test after all fixtures and finalizers.
 
-    A call of `export_golden` in them fails the test, even if they catch its error.
+    A call of `export_golden` in these fails the test, even if its error is caught.
     """
     ledger = item.stash[LEDGER]
     ledger.end()
@@ -225,10 +225,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Attach what happened to goldens to a marked test's report.
-
-    It is attached as text, since xdist's workers send nothing else.
-    """
+    """Attach the events about goldens to the report of a marked test, as JSON text that xdist's workers can send."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, AttributeError) and error.name == "export_golden":
@@ -249,7 +246,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _require_answers(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for options of writing that exclude each other, or that need a terminal."""
+    """Raise `pytest.UsageError` for options of --update-goldens that exclude others, or need a missing terminal."""
     update = config.getoption("update_goldens")
     option = f"--update-goldens={update}"
     if update in (options.DRY_RUN, options.REVIEW) and config.getoption("prune_goldens"):
@@ -266,7 +263,7 @@ def _require_answers(config: pytest.Config) -> None:
 
 
 class GoldensReporter:
-    """A plugin that collects what tests attach to their reports, in all workers of xdist, and writes the summary."""
+    """A plugin of pytest that collects the data attached to tests' reports, also by xdist, and writes the summary."""
 
     def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
         self.unheard = unheard
@@ -283,7 +280,7 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Print which of the selected tests an earlier run died in, before any test runs: they may end it again."""
+        """Print, before any test runs, the selected tests in which an earlier run died, since they may end this run."""
         config = session.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter and SETTINGS in config.stash and not config.getoption("collectonly"):
@@ -291,7 +288,7 @@ class GoldensReporter:
                 reporter.write_line(line, yellow=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect what a marked test has attached to its report."""
+        """Collect the data that the plugin has attached to the report of a marked test."""
         self.ran.add(report.nodeid)
         if (text := getattr(report, _ATTACHED, None)) is not None:
             attached = json.loads(text)
@@ -301,15 +298,15 @@ class GoldensReporter:
             self.reported.unmarked.add(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record whether collection failed, in xdist's workers too."""
+        """Record that collection has failed, if this report says so; workers of xdist send such reports too."""
         self.collected.broken |= report.failed
 
     # Optional: the hook is xdist's, and without xdist pytest refuses a hook that it does not know.
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Collect what a worker of xdist refused, and what it collected.
+        """Collect what a worker of xdist sends at its end: refused settings, late calls, and the collected tests.
 
-        All workers collect the same tests.
+        A worker that sends nothing has crashed.
         """
         # A worker that crashed has no workeroutput: xdist sets it when a worker finishes.
         output = getattr(node, "workeroutput", {})
@@ -322,10 +319,10 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Set the exit code of a run that must fail, and list or delete unused goldens.
+        """List or delete unused goldens, and set the exit code of a run that must fail.
 
-        A run fails if a setting was refused, if an option could not be followed, or if a call came after the end of its
-        test.
+        A run fails if a setting was refused, if nothing was written or deleted as an option asks, or if a call came
+        after the end of its test. Unused goldens fail it if the policy says so.
         """
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -346,7 +343,7 @@ class GoldensReporter:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
-        """Write the summary about goldens, if there is anything to report."""
+        """Write the summary about goldens to the terminal, if there is anything to report."""
         # The controller of xdist collects nothing, and learns here of all that died.
         for line in lines_of_deaths(self.ran, config.rootpath) if self.lost_worker or self.reported.tests else ():
             terminalreporter.write_line(f"ERROR: {line}", red=True)
@@ -408,7 +405,7 @@ class GoldensReporter:
             self.fails_unused = True
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
-        """Return why a run of all tests has not run all of them; empty if it has."""
+        """Return why a run ended before all collected tests had run; "" if all have run."""
         if self.refused or exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return "the run was refused"
         if session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED:
@@ -422,14 +419,17 @@ class GoldensReporter:
 
 
 def lines_of_deaths(tests: set[str], root: Path) -> list[str]:
-    """Return a line for each of these tests, by their node ids, in which a process of pytest has died."""
+    """Return a line for each test in which a pytest process has died, among these tests, given by node ids."""
     from pytest_jaxexport.dead_processes import deaths_in, line_about  # 4 ms, after a marked test
 
     return [line_about(death) for death in deaths_in(tests, root)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send what this worker of xdist collected, and the calls that came after their tests."""
+    """Send xdist's controller the files and tests that this worker collected, and errors about late calls.
+
+    In a process that is not a worker of xdist, this does nothing.
+    """
     if hasattr(session.config, "workerinput"):
         session.config.workeroutput[_UNHEARD] = session.config.stash[UNHEARD]  # type: ignore[attr-defined]
         listener = session.config.pluginmanager.get_plugin("jaxexport-collection")
@@ -437,9 +437,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _goldens_folder(config: pytest.Config) -> Path:
-    """Return the folder of goldens.
+    """Return the folder of goldens, from the options, the policy, or the default.
 
-    Raises `pytest.UsageError` if the policy file is needed for that and cannot be read.
+    Raises `pytest.UsageError` if the policy is needed and cannot be read.
     """
     if folder := options.named_goldens(config):
         return folder
@@ -448,7 +448,7 @@ def _goldens_folder(config: pytest.Config) -> Path:
 
 
 def _policy(config: pytest.Config) -> Policy | None:
-    """Return the policy; None if there is none, and then YAML and msgspec are not imported.
+    """Return the policy of the project; None if it has none, which takes no time for imports.
 
     Raises `pytest.UsageError` for a wrong policy.
     """
@@ -462,9 +462,8 @@ def _policy(config: pytest.Config) -> Policy | None:
 def _marked(item: pytest.Item) -> marker.Marked | None:
     """Return the keywords in the markers of a test, or None if it has no marker.
 
-    The first marked test also reads the settings of the run. Markers are read again if there are new ones: hooks,
-    fixtures and the test itself may add some. Raises `pytest.UsageError` for a wrong setting, and `MarkerError` for a
-    wrong marker.
+    For the first marked test, the settings of the run are read too. Markers are read again if hooks, fixtures or the
+    test itself have added some. Raises `pytest.UsageError` for a wrong setting, and `MarkerError` for a wrong marker.
     """
     markers = list(item.iter_markers(marker.NAME))
     if not markers:
@@ -479,7 +478,7 @@ def _marked(item: pytest.Item) -> marker.Marked | None:
 
 
 def _marked_now(item: pytest.Item) -> marker.Marked | None:
-    """Return the keywords in the markers of a running test; a wrong marker or setting fails the test."""
+    """Return the keywords in the markers of a running test, or None; fail the test for a wrong marker or setting."""
     __tracebackhide__ = True
     try:
         return _marked(item)
@@ -488,7 +487,7 @@ def _marked_now(item: pytest.Item) -> marker.Marked | None:
 
 
 def _finish(item: pytest.Item) -> None:
-    """Check or write what a marked test that has passed exported; fail the test if it exported nothing."""
+    """Check or write the exports of a marked test that has passed; fail the test if it has none."""
     __tracebackhide__ = True
     ledger = item.stash[LEDGER]
     ledger.end()
@@ -506,9 +505,9 @@ def _finish(item: pytest.Item) -> None:
 
 
 def _require_checked(item: pytest.Item) -> None:
-    """Fail a test of unittest that was not checked, or that called `export_golden` in its clean-up.
+    """Fail a unittest test whose exports were not checked, or that called `export_golden` in its clean-up.
 
-    If setUp or the test method failed or skipped, pytest reports that, and not what is raised here.
+    If setUp or the test method failed or skipped, pytest reports that instead.
     """
     __tracebackhide__ = True
     item.stash[LEDGER].require_in_time()
@@ -522,9 +521,9 @@ def _require_checked(item: pytest.Item) -> None:
 
 
 def _recorder(item: pytest.Item) -> Recorder:
-    """Return the `export_golden` of this test, which is made at the first request.
+    """Return the value of `export_golden` for this test, which is made at the first request.
 
-    For a test of unittest, a fixture of its class may ask before the test method does.
+    In a unittest test, a fixture of the class may request it before the test method does.
     """
     if RECORDER not in item.stash:
         from pytest_jaxexport.recording import new_recorder  # jax and all that a marked test needs: 1 s
@@ -536,16 +535,15 @@ def _recorder(item: pytest.Item) -> Recorder:
 
 
 def _is_unittest(item: pytest.Item) -> bool:
-    """Return whether this is a test of a `unittest.TestCase`, such as absltest's: it cannot request fixtures."""
+    """Return whether a test is a method of a `unittest.TestCase`, and so cannot request fixtures."""
     unittest = sys.modules.get("unittest")  # a class of it cannot be collected before it is imported
     return unittest is not None and isinstance(getattr(item, "instance", None), unittest.TestCase)
 
 
 def _attach(item: Any) -> None:
-    """Set `self.export_golden`, and have its exports checked when the test method has passed, before tearDown.
+    """Set `self.export_golden` of a unittest test, and wrap its method so that exports are checked at its end.
 
-    unittest catches what a test raises and reports it, so only code inside the test method knows of it, and can fail
-    it.
+    The check has to be inside the method: unittest catches the errors of a method, and code outside cannot fail it.
     """
     method = item.obj
     item.instance.export_golden = _recorder(item)

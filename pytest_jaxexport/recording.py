@@ -17,7 +17,7 @@ from pytest_jaxexport.stash import FLAGS, MARKED, NEXT, REPLAYER, RUNNING, SECON
 
 
 def new_recorder(item: pytest.Item, ledger: Ledger, marked: Marked) -> Recorder:
-    """Return a recorder for a test that begins, and begin to replay its goldens and those of the next test."""
+    """Return a recorder for a test, and begin to replay its goldens and those of the next test in the background."""
     config = item.config
     if (second_run := config.pluginmanager.get_plugin(SECOND_RUN)) is not None:
         return SecondRecorder(item, ledger, marked, config.stash[SETTINGS], second_run.exports)

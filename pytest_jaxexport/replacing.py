@@ -13,12 +13,12 @@ from pytest_jaxexport.summary import ENVELOPE, MODULE
 
 
 def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs, *, noise_to_come: bool = False) -> list[str]:
-    """Return what differs in the golden that replaces a stored one, each difference in a text of its own.
+    """Return the differences between a stored golden and the new one that replaces it, each as a text.
 
     Args:
         produced: The new golden.
-        wanted: The stored golden, and how this run compares its numbers.
-        noise_to_come: Whether noise is measured where the golden is written, but not here: a dry run measures none.
+        wanted: The stored golden, and the rules by which this run compares numbers with it.
+        noise_to_come: Whether the new golden lacks noise only because this is a dry run, which measures none.
     """
     now, then = produced.manifest.files, wanted.golden.manifest.files
     # First: by the new comparison, whatever else changed may be within what is allowed.
@@ -45,7 +45,7 @@ def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs, *, noise_to_
 
 
 def _damage(golden: Golden) -> str:
-    """Return which stored files of a golden are damaged or missing, in words; "" if all are as they were written."""
+    """Return in words which files of a stored golden are damaged or missing; "" if all are as they were written."""
     names = []
     for name, expected in golden.manifest.files.items():
         try:
@@ -71,7 +71,7 @@ def _in_words(value: Any) -> str:
 
 
 def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Return how far outputs for the same inputs moved within what is allowed; empty if their bits are equal."""
+    """Return a line that says how far outputs for the same inputs moved, if within tolerance; empty if equal."""
     now, then = produced.manifest.files, wanted.golden.manifest.files
     if produced.outputs is None or now.get(OUTPUTS) == then.get(OUTPUTS) or now[INPUTS] != then[INPUTS]:
         return []

@@ -36,9 +36,9 @@ _Value = TypeVar("_Value")
 
 
 class _Ahead(NamedTuple):
-    """The replay of a case that began before its test asks for it.
+    """The replay of a case's goldens that was begun before its test needs the results.
 
-    The result of `replayed` is None if the goldens are to be replayed only when the test asks.
+    The result of `replayed` is None if these goldens cannot be replayed ahead of their test.
     """
 
     goldens: Future[list[Golden]]
@@ -46,11 +46,11 @@ class _Ahead(NamedTuple):
 
 
 class Replayer:
-    """A replayer of goldens in this interpreter, with one worker for the whole session.
+    """A replayer of goldens in the interpreter that runs pytest, with one worker for the whole session.
 
-    All replays go through one thread, so that those of the next test run while a test traces its function. A golden
-    whose outcome is stored from an earlier run is not run again, unless the settings say so. `started_with` are the
-    environment variables when pytest began, since test modules may set some when they are imported.
+    A thread runs all replays, so that those of the next test run while a test traces its function. A golden with a
+    stored outcome of an earlier run is not run again, unless the settings say so. `started_with` are the environment
+    variables when pytest began, since test modules may set some when they are imported.
     """
 
     def __init__(self, settings: Settings, user_code: UserCode, started_with: Mapping[str, str]) -> None:
@@ -67,17 +67,20 @@ class Replayer:
 
     @property
     def noise_command(self) -> list[str]:
-        """The command that measures missing noise, for the folder where pytest was called."""
+        """The shell command, as words, that measures the noise of goldens without noise."""
         return self.command("goldens", "verify", "--noise")
 
     def command(self, *words: str) -> list[str]:
-        """Return a command of jaxexport with the goldens and the policy of this run, for where pytest was called."""
+        """Return a `jaxexport` command, as words, with this run's goldens and policy.
+
+        Its paths are relative to the folder where pytest was called.
+        """
         project = ProjectOptions(self._options.goldens, self._options.policy_file)
         return ["jaxexport", *words, *option_words(project)]
 
     @functools.cached_property
     def _cases(self) -> list[str]:
-        """The names of the cases' folders, sorted."""
+        """The names of all folders of cases in the folder of goldens, sorted."""
         root = self._store.root
         return sorted(path.name for path in root.iterdir()) if root.is_dir() else []
 
@@ -86,22 +89,21 @@ class Replayer:
         self._thread.submit(self._own.start_worker)
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Run a program in a fork of the worker, which has jax imported; return False if that is not possible."""
+        """Run a Python program in a fork of the worker, where jax is imported; return False if that is impossible."""
         return self._own.fork_program(program, address)
 
     def is_own(self, golden: Golden) -> bool:
-        """Return whether this interpreter is the writer of a golden."""
+        """Return whether a golden's writer is the jax of this interpreter."""
         return golden.manifest.writer.id == self._own.writer.id
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
-        """Return the noise of a golden that this interpreter has just made, or the reason why there is none."""
+        """Return the measured noise of a new golden of this interpreter, or the reason why it cannot be measured."""
         return self._own.noise(golden)
 
     def begin(self, item: pytest.Item, marked: Marked) -> None:
         """Begin to replay the goldens of a test that runs soon, unless all goldens are to be written.
 
-        The cases of calls with ``name=`` are found by the beginning of their names. What is not found here is replayed
-        when `replayed` is called.
+        Its cases are those whose names begin with that of the test. `replayed` replays any others.
         """
         if self._settings.update == "all":
             return
@@ -122,18 +124,17 @@ class Replayer:
         return (ahead and ahead.goldens.result()) or self._verified(case)
 
     def replayed(self, case: str, goldens: Sequence[Golden]) -> Replayed:
-        """Return the results of all goldens of a case, from a replay that may have begun before.
+        """Return the results of all goldens of a case, from the replay that `begin` started, or else from a new one.
 
-        `goldens` are compared as their test says.
+        `goldens` have the comparison of their test.
         """
         ahead = self._ahead.pop(case, None)
         return (ahead and ahead.replayed.result()) or self.replay(goldens)
 
     def first_call(self, uncalled: Uncalled, goldens: Sequence[Golden], marked: Marked) -> str:
-        """Return how the first call of an artifact ends its process; empty if the process lives or that is not known.
+        """Return in words how calling an artifact kills its process; "" if the process survives or nothing is known.
 
-        If this interpreter's own golden has the same artifact, its replay is that first call. `goldens` are those of
-        the case.
+        If a golden by this writer has the same artifact, its replay is the call. `goldens` are the goldens of the case.
         """
         case, artifact = uncalled.case.id, uncalled.artifact.sha256
         own = [golden for golden in goldens if self.is_own(golden) and golden.manifest.files[ARTIFACT] == artifact]
@@ -149,14 +150,14 @@ class Replayer:
         return self._own.first_call(uncalled, warm=bool(own))
 
     def replay(self, goldens: Sequence[Golden]) -> Replayed:
-        """Return the results of all goldens that were exported for cpu.
+        """Return the results of those of the goldens that were exported for cpu.
 
-        Each is run in a cold process, or has the outcome of an earlier run.
+        Each golden is run in a cold process, or its stored outcome of an earlier run is used.
         """
         return self._thread.submit(self._replay, goldens).result()
 
     def close(self) -> None:
-        """End the worker, and all replays that still run."""
+        """End the worker and all replays that are still running."""
         self._closing.set()
         self._stopping.set()
         for ahead in self._ahead.values():
@@ -167,7 +168,10 @@ class Replayer:
         self._own.close()
 
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
-        """Return the goldens of a case if all are of this test and register no Python modules; else an empty list."""
+        """Return the goldens of a case if they can be replayed ahead of their test; else an empty list.
+
+        They cannot if some are of another test or register Python modules.
+        """
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
         # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.
@@ -207,10 +211,10 @@ def _done(value: _Value) -> Future[_Value]:
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """Return how goldens are replayed in this process.
+    """Return the options of a run with which goldens are replayed in this process.
 
-    The folder of goldens and the policy are named if `jaxexport matrix` would find different ones where pytest was
-    called: a failure prints the command that reproduces its cell from there.
+    They name the folder of goldens and the policy only if `jaxexport matrix` would find other ones in the folder where
+    pytest was called: commands that reproduce a cell are for that folder.
     """
     here = settings.directory
     goldens, policy = settings.goldens, settings.policy_file

@@ -13,13 +13,13 @@ _QUESTION = "Write it? [y]es, [n]o, [a]ll: yes to all that follow, [q]uit: no to
 
 
 class Reviewer:
-    """The person at the terminal, who is asked for each golden whether it is written."""
+    """The person at the terminal, who is asked about each golden whether to write it."""
 
     def __init__(self) -> None:
         self._for_all: bool | None = None
 
     def accepts(self, text: str) -> bool:
-        """Show what would be written, in one line or more, and return whether it may be."""
+        """Show the person what would be written, and return whether the person agrees to write it."""
         if self._for_all is None:
             answer = _ask(text)
             if answer in "aq":
@@ -32,7 +32,7 @@ REVIEWER: pytest.StashKey[Reviewer] = pytest.StashKey()
 
 
 def has_terminal() -> bool:
-    """Return whether there is a terminal at which somebody can be asked."""
+    """Return whether this process has a terminal at which a person can answer."""
     try:
         with _ANSWERS.open(encoding="utf-8"), _SCREEN.open("w", encoding="utf-8"):
             return True

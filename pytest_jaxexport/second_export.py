@@ -60,10 +60,13 @@ _OTHER_SETTINGS = (
 
 
 class SecondExport:
-    """A second process, which is started when a test needs it, and exports one test after another."""
+    """A second pytest process that exports tests again, to find out whether exports can be repeated.
+
+    It is started when the first test needs it, and exports one test after another.
+    """
 
     def __init__(self, config: pytest.Config, seed: int, flags: Flags) -> None:
-        """`flags` are the settings of jax after collection: test files that it does not import may have set them."""
+        """Store `flags`, the settings of jax after collection, some of which test files may have made."""
         self._config = config
         self._flags = flags
         self._seed = str(seed)
@@ -75,13 +78,13 @@ class SecondExport:
         self.not_compared: dict[str, str] = {}  # Why the second export of a case shows nothing, by case.
 
     def start(self, test: str) -> None:
-        """Start the process, which imports jax while this one traces its function; `test` is a node id."""
+        """Start the process unless it was started before. `test` is the node id of the first test to export."""
         if not self._started:
             self._started = True
             self._start(self._setup(test))
 
     def _start(self, setup: dict[str, Any]) -> None:
-        """Start the process and send it its setup."""
+        """Start the process and send it `setup`."""
         variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         variables["PYTHONHASHSEED"] = self._seed
         variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
@@ -97,10 +100,10 @@ class SecondExport:
         assert process.stdin
         assert process.stdout
         self._pipes = process.stdin, process.stdout
-        self._thread.submit(self._tell, setup)
+        self._thread.submit(self._send, setup)
 
     def _setup(self, test: str) -> dict[str, Any]:
-        """Return what the second pytest starts with; `test` is the first test that it exports."""
+        """Return the setup that the process needs: pytest's options, paths, and the first test's file."""
         config = self._config
         options = {
             name: _OPTIONS.get(name, value)
@@ -121,16 +124,16 @@ class SecondExport:
         }
 
     def begin(self, test: str) -> None:
-        """Begin to export a test, once; `test` is its node id."""
+        """Begin to export a test in the process, given by its node id, unless that has begun before."""
         if test not in self._exports:
             self.start(test)
             self._exports[test] = self._thread.submit(self._ask, test)
 
     def differs(self, test: str, case: str, artifact: Artifact, flags: Flags) -> bool | None:
-        """Return whether the second export of a case differs from this artifact, beyond locations and names.
+        """Return whether the second export of a case differs from this artifact in more than locations and names.
 
-        None if there is no second export, or if it has other settings of jax than `flags`, so that it shows nothing:
-        `not_compared` says which.
+        None if there is no second export, or if it was made with other settings of jax than `flags`. Then
+        `not_compared` has the reason.
         """
         # Of equal bytes the first process needs no digest.
         sha256, digest, with_flags, _ = self._exported(test, case)
@@ -143,18 +146,17 @@ class SecondExport:
         return bool(sha256 != artifact.sha256 and digest != export_digest(artifact))
 
     def makes_other_inputs(self, test: str, produced: ProducedGolden) -> bool | None:
-        """Return whether the test's example arguments differ from those of this process; None if it is not known.
+        """Return whether the test's example arguments, also those of `also`, differ between the two processes.
 
-        They are those of the first call and of each `also`.
-
-        Another order of additions in a library may differ in the last digits: only an equal answer is sure.
+        None if the second process has not exported the case. In a `ForkedExport` the last digits may differ for other
+        reasons, so that only False is certain.
         """
         files = produced.manifest.files
         inputs = {name: sha for name, sha in self._exported(test, produced.case.id)[3].items() if name in files}
         return any(files[name] != sha for name, sha in inputs.items()) if inputs else None
 
     def _exported(self, test: str, case: str) -> SecondArtifact:
-        """Return what the process exports for a case of a test; without a hash if there is nothing."""
+        """Return the process's export of a case: hash, digest, settings of jax and hashes of inputs; empty if none."""
         self.begin(test)
         try:
             exports = self._exports[test].result(_LONGEST)
@@ -165,14 +167,14 @@ class SecondExport:
         return sha256, digest, flags, inputs
 
     def close(self) -> None:
-        """End the process: requests that are still open get no answer."""
+        """End the process. Requests that are still open get no answer."""
         self._closed = True
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def _tell(self, message: object) -> bool:
-        """Send a message; return False if the process has ended."""
+    def _send(self, message: object) -> bool:
+        """Send the process a message as a line of JSON. Return False if the process has ended."""
         try:
             if self._pipes is None:
                 return False
@@ -183,9 +185,9 @@ class SecondExport:
         return True
 
     def _ask(self, message: object) -> dict[str, Any]:
-        """Return the answer of the process to a message; empty if the process has ended."""
+        """Send the process a message and return its answer; empty if the process has ended."""
         try:
-            line = self._pipes[1].readline() if self._tell(message) and self._pipes else ""
+            line = self._pipes[1].readline() if self._send(message) and self._pipes else ""
         except (OSError, ValueError):
             line = ""
         exports: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
@@ -193,17 +195,16 @@ class SecondExport:
 
 
 class ForkedExport(SecondExport):
-    """A second process that has jax imported when it starts: a fork of the worker that replays goldens.
+    """A second process that is a fork of the worker that replays goldens, and so starts with jax imported.
 
-    It has another hash seed and other addresses than this process. Unlike this process, it imported jax without the
-    project's environment variables, and its OpenBLAS has one thread. So it is asked first, and only an equal export
-    counts.
+    It has another hash seed and other addresses than this process. It also imported jax without the project's
+    environment variables, and its OpenBLAS has one thread. So only an equal export of it proves anything.
     """
 
     def __init__(self, config: pytest.Config, flags: Flags, fork: Callable[[Path, str], bool]) -> None:
-        """Store `fork`, which is called with a program and the address of a socket.
+        """Store `fork`, a function that runs a Python program in a fork of the worker.
 
-        It has a fork of the worker run the program, which connects to the socket.
+        It is called with the path of the program and the address of a socket, to which the program connects.
         """
         super().__init__(config, 0, flags)
         self._fork = fork
@@ -215,7 +216,7 @@ class ForkedExport(SecondExport):
         self._thread.submit(self._connect, first, setup)
 
     def _connect(self, *messages: dict[str, Any]) -> None:
-        """Make the worker fork, wait until the fork connects, and send it these messages."""
+        """Start the program in a fork of the worker, wait until it connects, and send it these messages."""
         with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder, socket.socket(socket.AF_UNIX) as listener:
             address = str(Path(folder) / "second")
             listener.bind(address)
@@ -231,10 +232,10 @@ class ForkedExport(SecondExport):
             self._connection.settimeout(None)
             self._pipes = self._connection.makefile("w"), self._connection.makefile("r")
             for message in messages:
-                self._tell(message)
+                self._send(message)
 
     def close(self) -> None:
-        """End the process: it ends when its connection or its worker does."""
+        """Close the connection, which ends the process."""
         super().close()
         if self._connection is not None:
             with contextlib.suppress(OSError):
@@ -243,9 +244,9 @@ class ForkedExport(SecondExport):
 
 
 def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
-    """Return whether one of these processes exports a case differently; None if one of them cannot export it.
+    """Return whether any of these processes exports a case differently; None if one of them cannot export the case.
 
-    All processes run at once.
+    All processes run at the same time.
 
     Args:
         processes: the second processes to ask; each that does not run yet is started.
@@ -339,6 +340,6 @@ class SecondExports:
 
 
 def try_more_seeds(pytest_command: str) -> str:
-    """Return the command that runs a test with other hash seeds until one of them exports what its golden has."""
+    """Return a shell command that runs a test with other hash seeds until its export is equal to its golden."""
     seeds = " ".join(map(str, range(1, MORE_SEEDS + 1)))
     return f"for seed in {seeds}; do PYTHONHASHSEED=$seed {pytest_command} --no-second-export && break; done"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the second pytest in this process: requests come on stdin, and answers go to stdout."""
+    """Run the second pytest in this process, with requests from stdin and answers to stdout."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def run(connection: socket.socket) -> None:
-    """Run the second pytest in a fork of a worker, with the variables and settings of the first process."""
+    """Run the second pytest in this fork of a worker, with the variables and jax settings of the first process."""
     requests, answers = connection.makefile("r"), connection.makefile("w")
     setup = json.loads(requests.readline())
     os.environ.clear()
@@ -48,7 +48,7 @@ def run(connection: socket.socket) -> None:
 
 
 def export_tests(requests: IO[str], answers: IO[str]) -> None:
-    """Run pytest: read its options from `requests`, then one test after another, whose exports go to `answers`."""
+    """Run pytest on the tests in `requests`, after its options in the first line; write their exports to `answers`."""
     setup = json.loads(requests.readline())
     sys.path[:] = setup["sys_path"]
     options = setup["options"]
@@ -62,7 +62,7 @@ def export_tests(requests: IO[str], answers: IO[str]) -> None:
 
 
 class _Session:
-    """A plugin that collects and runs the tests that the first process names; `exports` has those of the last test."""
+    """A plugin of pytest that runs the tests that the first process names. `exports` has the last test's exports."""
 
     def __init__(self, requests: IO[str], answers: IO[str], root: str) -> None:
         self._requests = requests
@@ -73,21 +73,21 @@ class _Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:
-        """Skip pytest's own collection."""
+        """Skip pytest's own collection, since tests are collected one by one as they are requested."""
         return True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_directory(self, path: Path) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
-        """Return the node that a directory had when an earlier test was collected.
+        """Return the node with which a directory was collected first, also for later tests.
 
-        Since pytest 9.1, the fixtures of a conftest.py belong to the first node of its directory alone.
+        Since pytest 9.1, the fixtures of a conftest.py belong only to the first node of its directory.
         """
         node = yield
         return self._directories.setdefault(path, node) if node else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Run each test that the first process names, and answer with its exports, until that process ends."""
+        """Run each requested test and answer with its exports, until the first process ends."""
         for line in self._requests:
             test, self.exports = json.loads(line), {}
             path, _, names = test.partition("::")

@@ -29,11 +29,11 @@ _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 
 
 class Settings(NamedTuple):
-    """The settings of a pytest run that do not come from markers.
+    """The settings of a pytest run: the values of its options and of the ini file, and the policy.
 
-    `update` says which goldens are written: none, all, or those that this writer does not have yet. With `dry_run` they
-    are only shown, with `reviewed` a person is asked about each, with `noise_later` their noise is not measured now. A
-    command that a message suggests gets the options `repeated`. `policy_file` is the file of `policy`, or None.
+    `update` says which goldens to write: none, all, or those that this writer lacks. With `dry_run` they are only
+    shown, with `reviewed` a person is asked about each, and with `noise_later` their noise is not measured. `repeated`
+    are the options that commands in messages repeat. `policy_file` is the file of `policy`, or None if it has no file.
     `directory` is the folder where pytest was called.
     """
 
@@ -58,7 +58,7 @@ class Settings(NamedTuple):
 
 @contextmanager
 def as_usage_errors() -> Iterator[None]:
-    """Raise `pytest.UsageError` for an error of export_core inside the `with` block."""
+    """Raise a `pytest.UsageError` with the text of any export_core error that the `with` block raises."""
     try:
         yield
     except ExportCompatError as error:
@@ -75,7 +75,7 @@ def read_policy(config: pytest.Config) -> Policy:
 
 
 def user_code(config: pytest.Config) -> UserCode:
-    """Return the process that runs the project's comparators, with the root directory first on its `sys.path`."""
+    """Return the process that runs the project's own comparators, with the root directory first on its `sys.path`."""
     if _USER_CODE not in config.stash:
         from export_core.numbers.user_code import UserCode  # NumPy: 120 ms, which collecting marked tests must not take
 
@@ -85,7 +85,7 @@ def user_code(config: pytest.Config) -> UserCode:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Return the settings of a run.
+    """Return the settings of a pytest run, from its options, the ini file and the policy.
 
     Raises `pytest.UsageError` for a value that is not allowed.
     """
@@ -148,10 +148,10 @@ def _tolerance(config: pytest.Config, name: str) -> float | None:
 
 
 def read_marker(item: pytest.Item) -> Marked:
-    """Return the keywords in the markers of a marked test.
+    """Return the keywords in the markers of a test, merged with those of its class and module.
 
-    A keyword of the test's own marker comes before the same keyword of its class and module. Raises `MarkerError` for a
-    wrong marker.
+    A keyword of the test's own marker takes precedence over the same keyword of its class, and that over its module.
+    Raises `MarkerError` for a wrong marker.
     """
     where = f"@pytest.mark.{NAME}"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

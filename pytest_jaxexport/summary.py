@@ -38,7 +38,7 @@ def shown_lines(
     repeated: Sequence[str] = (),
     selected: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
+    """Yield all lines of the summary, those about unused goldens included, with control characters escaped."""
     yield from map(shown, summary_lines(events, verbose=verbose, repeated=repeated, selected=selected))
     yield from map(shown, unused)
 
@@ -46,10 +46,10 @@ def shown_lines(
 def summary_lines(
     events: Sequence[Event], *, verbose: bool = False, repeated: Sequence[str] = (), selected: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield lines about what was written, replayed and judged, and what is missing.
+    """Yield lines about the goldens that were written, replayed and judged, and about those that are missing.
 
-    With `verbose`, also how many goldens have the outcome of an earlier run. `repeated` are the options of this run
-    that a command of pytest in such a line has to repeat, and `selected` the words that chose its tests.
+    With `verbose`, a line says how many goldens have the outcome of an earlier run. `repeated` are the options of this
+    run that its commands in such lines repeat, and `selected` are the words that selected its tests.
     """
 
     def update(about: Sequence[Event]) -> str:
@@ -61,9 +61,9 @@ def summary_lines(
     yield from _left([event for event in events if "left" in event], update)
     if checked:
         yield from _judged(checked, verbose=verbose)
-    yield from _noted(checked, update)
+    yield from _remark_lines(checked, update)
     yield from _deployed([event for event in events if "deployed" in event])
-    yield from _corrected([event for event in checked if event["corrected"] is not None])
+    yield from _compared_otherwise([event for event in checked if event["corrected"] is not None])
     if unmeasured := [event for event in events if event["unmeasured"]]:
         count = sum(event["unmeasured"] for event in unmeasured)
         yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
@@ -75,21 +75,21 @@ def summary_lines(
 def updating(repeated: Sequence[str], value: str = "", tests: Sequence[str] = ()) -> str:
     """Return the command of pytest that writes goldens, with the options of this run.
 
-    `value` follows --update-goldens, such as ``=missing``. `tests` are the words that choose tests; without them, all
-    goldens are meant.
+    `value` follows --update-goldens, such as ``=missing``. `tests` are the words that select tests; without them, the
+    command runs all tests.
     """
     return shlex.join([*run_words(), f"--update-goldens{value}", *repeated, *tests])
 
 
 def run_words() -> list[str]:
-    """Return the words with which a command that runs these tests begins: pytest, or the backfill that runs it."""
+    """Return the first words of a command that runs tests as this run does: `pytest`, or the backfill's command."""
     ended = os.environ.get("JAXEXPORT_SESSION_ENDED")
     command = Path(ended).with_name("command") if ended else None  # the backfill writes it
     return shlex.split(read_regular(command).decode()) if command and command.exists() else ["pytest"]
 
 
 def _left(events: Sequence[LeftCase], update: Update) -> Iterator[str]:
-    """Yield a line with the goldens that were not written since they exist, and the command that replaces them."""
+    """Yield a line about the goldens that were not written since they exist, with the command that replaces them."""
     if goldens := [event["left"] for event in events]:
         replaces = f"{update(events)} replaces {'them' if goldens[1:] else 'it'}"
         yield f"{plural(len(goldens), 'golden')} left unchanged: {few(goldens, most=3)}; {replaces}"
@@ -147,8 +147,8 @@ def _judged(events: Sequence[CheckedCase], *, verbose: bool) -> Iterator[str]:
         yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
 
 
-def _noted(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
-    """Yield remarks on cases that were checked, with the commands that write their goldens."""
+def _remark_lines(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
+    """Yield remarks on cases that were checked, such as changed exports, with commands that write their goldens."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (line for event in events for line in event["shown"]):
@@ -181,7 +181,7 @@ def _noted(events: Sequence[CheckedCase], update: Update) -> Iterator[str]:
 
 
 def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:
-    """Yield a line with the releases in which cases are deployed, with how many, and the command that tests them."""
+    """Yield lines about cases that are deployed in other releases: how many in which, and the command to test them."""
     cases: dict[str, dict[str, set[str]]] = {}
     for event in events:
         for title in event["deployed"]:
@@ -193,8 +193,8 @@ def _deployed(events: Sequence[DeployedCase]) -> Iterator[str]:
         yield f"{plural(len(first), 'case')} deployed in {title}{more}: `{command}` tests {them} there"
 
 
-def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
-    """Yield the cases that this run compares differently from a matrix, with the policy entries that they need."""
+def _compared_otherwise(events: Sequence[CheckedCase]) -> Iterator[str]:
+    """Yield a line about the cases that a matrix would compare differently, with policy entries that change that."""
     if not events:
         return
     cases: dict[str, list[str]] = {}
@@ -209,9 +209,9 @@ def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
 
 
 def in_brief(parts: Sequence[str]) -> list[str]:
-    """Return the parts of `WrittenCase.replaced` for a line of the summary.
+    """Return the differences in `WrittenCase.replaced`, shortened for a line of the summary.
 
-    All changes of the envelope are one part; of the modules it has the first change and the number of others.
+    All changes of the envelope become one part. The changes of modules become the first change, with how many follow.
     """
     envelope = [part.removeprefix(ENVELOPE) for part in parts if part.startswith(ENVELOPE)]
     operations = [part for part in parts if part.startswith(MODULE)]

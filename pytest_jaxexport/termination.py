@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 
 class TerminationListener:
-    """A plugin that raises KeyboardInterrupt at the first SIGTERM, so that a run that writes goldens has its summary.
+    """A plugin of pytest that turns the first SIGTERM into a KeyboardInterrupt, so that the summary is still written.
 
-    A run that Ctrl-C has interrupted goes on to its end at the first SIGTERM: a backfill sends it after a Ctrl-C, which
-    may have reached pytest too. So does the pytest of a backfill after a SIGTERM, which `timeout` sends to both. The
-    next SIGTERM ends the process at once. If there is another handler already, or outside the main thread, where Python
-    allows no handler, nothing is changed.
+    A run that Ctrl-C has interrupted already ignores the first SIGTERM, which a backfill sends after a Ctrl-C. The
+    pytest of a backfill ignores a second SIGTERM, since `timeout` sends one to both. The next SIGTERM ends the process
+    at once. Nothing is changed if SIGTERM has another handler, or outside the main thread, where Python allows none.
     """
 
     terminated = False
@@ -36,14 +35,14 @@ class TerminationListener:
 
     @pytest.hookimpl(tryfirst=True)  # pytest's own hook needs half a second for its text
     def pytest_keyboard_interrupt(self) -> None:
-        """Record that the run is ending."""
+        """Record that a KeyboardInterrupt is ending the run."""
         self._interrupted = True
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Set the exit code of a run that was terminated.
+        """Set the exit code of a run that SIGTERM has ended.
 
-        It is set last, since pytest writes no summary for an exit code that it does not know.
+        This is done last, since pytest writes no summary for an exit code that it does not know.
         """
         if self.terminated:
             session.exitstatus = 128 + signal.SIGTERM  # what a shell expects

@@ -31,11 +31,10 @@ _MAKING_NAMES = {
 
 
 def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> list[Golden]:
-    """Return the goldens of tests that do not exist here, and of calls that a test no longer makes here.
+    """Return the unused goldens: those of tests that do not exist here, or of calls that a test no longer makes here.
 
-    Not returned are goldens of a case that this run exports, by whichever writer; goldens whose test was deselected,
-    skipped or failed, or whose file was not collected; and goldens that never had a test. Another machine may still
-    need an unused golden: see `is_gone`.
+    A golden is not unused if this run exports its case, if its test was deselected, skipped, failed or not collected,
+    or if it never had a test. Another machine may still need an unused golden: see `is_gone`.
 
     Raises `GoldenError` for a golden that cannot be read.
     """
@@ -52,9 +51,9 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
 def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
     """Return whether no machine can export an unused golden any more.
 
-    This is so if its test file was collected whole, does not name its test, and does not make tests when it is
-    imported: such tests may exist on other machines or with other releases. If the file does not exist, the answer is
-    no, since another project may have it and share the goldens.
+    That is certain if its test file was collected completely, does not contain the test's name, and makes no tests
+    when it is imported, which other machines may have. If the file does not exist, it is not certain: another project
+    may have the file and share the goldens.
     """
     test = golden.manifest.test
     file = test.partition("::")[0]
@@ -66,9 +65,9 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 
 def makes_tests(path: Path) -> bool:
-    """Return whether a test file may define tests whose names are not in its text.
+    """Return whether a test file may define tests whose names do not occur in its text.
 
-    Examples are tests that a loop makes, or that are imported by ``*``.
+    Examples are tests that a loop makes, or that ``import *`` imports.
     """
     try:
         nodes = list(ast.walk(ast.parse(read_named(path))))
@@ -87,7 +86,7 @@ def makes_tests(path: Path) -> bool:
 
 
 def is_named_in(path: Path, test: str) -> bool:
-    """Return whether a test file exists and its text has the name of a test, or of the test's class."""
+    """Return whether a test file exists and contains the name of a test or of the test's class."""
     try:
         text = read_named(path).decode(errors="replace")
     except OSError:
@@ -121,9 +120,9 @@ def report_unused(
     delete: bool,
     hint_at: Callable[[Manifest, Manifest], str] = lambda old, new: f"rename {old.case} to {new.case}",
 ) -> tuple[list[str], list[str], int]:
-    """Return a line for each unused golden, the errors of deletions, and how many unused goldens are left.
+    """Return lines about unused goldens, the errors of deletions, and how many unused goldens are left.
 
-    With `delete`, goldens that no machine can need any more are deleted, but for those that a run suggests to rename.
+    With `delete`, goldens that no machine can need any more are deleted, except those that this run suggests to rename.
 
     Args:
         goldens: the folder of goldens.
@@ -131,7 +130,7 @@ def report_unused(
         collected: the tests that were collected.
         root: the folder of the project.
         delete: whether to delete goldens.
-        hint_at: returns the hint that an unused case was renamed to a used one, given a manifest of each.
+        hint_at: a function that returns the hint to rename an unused case to a used one, from a manifest of each.
 
     Raises:
         GoldenError: A golden cannot be read; nothing has been deleted then.
@@ -189,9 +188,9 @@ def report_unused(
 def unused_or_error(
     config: pytest.Config, goldens: Path, reported: ReportedTests, collected: CollectedTests, *, delete: bool
 ) -> tuple[list[str], str, int]:
-    """Return the lines of `report_unused`, or a line with its error.
+    """Return the lines of `report_unused` or a line with its error, why deletion failed, and how many are left.
 
-    The second value says why not all unused goldens were deleted; the third is how many are left.
+    The second value is "" if no deletion has failed. The third is the number of unused goldens that are left.
     """
     try:
         lines, errors, left = report_unused(
@@ -210,10 +209,10 @@ def rename_hint(
     settings: Settings,
     config: pytest.Config,
 ) -> tuple[str, str]:
-    """Return the unused case from which a test may have been renamed, and what to do; empty unless just one case fits.
+    """Return the unused case that may be the former name of a case, and what to do; ("", "") unless exactly one fits.
 
-    `manifest` is that of the missing golden, `own` has the cases of its test, and `agrees` returns whether the test
-    exports what a golden has.
+    `manifest` is the manifest of the case's missing golden, and `own` has all cases of its test. `agrees` returns
+    whether the test exports what a golden contains.
     """
     candidates = [
         golden
@@ -229,7 +228,7 @@ def rename_hint(
 
 
 def _rename_command(old: Manifest, new: Manifest, settings: Settings) -> str:
-    """Return the command that gives the goldens of the case `old` the name of the case `new`."""
+    """Return the shell command that renames the goldens of the case `old` to the case `new`."""
     words = ["jaxexport", "goldens", "rename", old.case, new.case]
     if exporting_test(old, new.case) != new.test:
         words += ["--test", new.test]
@@ -240,7 +239,7 @@ def _rename_command(old: Manifest, new: Manifest, settings: Settings) -> str:
 
 
 def _rename_hint(old: Manifest, new: Manifest, config: pytest.Config) -> str:
-    """Return what to do about an unused case whose test was renamed before goldens of the new case were written."""
+    """Return what to do about an unused case whose test may have been renamed, after the new case was written too."""
     settings = read_settings(config)
     text = (
         f"Was {old.test} renamed to {new.test}? Then the goldens of {old.case} by other writers belong to {new.case}: "
@@ -257,10 +256,10 @@ def _rename_hint(old: Manifest, new: Manifest, config: pytest.Config) -> str:
 def _renamed_before(
     store: GoldenStore, unused: Iterable[Golden], reported: ReportedTests
 ) -> Iterator[tuple[Manifest, Manifest]]:
-    """Yield each unused case that a used case may have been before, with that case, each by its newest manifest.
+    """Yield pairs of an unused case and the used case that it may have been renamed to, as newest manifests.
 
-    A used case has the same signature and inputs, and the same outputs where one writer wrote both, but lacks a writer:
-    the golden by that writer may be what nobody can make again. Yielded is a case that fits just one used case.
+    The used case has the same signature and inputs, and the same outputs where both have goldens by one writer, but
+    lacks a writer of the unused case. An unused case is left out unless it fits exactly one used case.
     """
     by_case: dict[str, list[Golden]] = {}
     for golden in unused:
@@ -273,7 +272,7 @@ def _renamed_before(
 
 
 def _may_be_same(unused: Sequence[Golden], used: Sequence[Golden]) -> bool:
-    """Return whether the goldens of a used case may be those of an unused one, without one of its writers."""
+    """Return whether a used case may be a renamed unused case that lacks the goldens by some of its writers."""
     old, new = ({golden.manifest.writer.id: golden.manifest for golden in goldens} for goldens in (unused, used))
     if old.keys() <= new.keys():
         return False
@@ -283,15 +282,12 @@ def _may_be_same(unused: Sequence[Golden], used: Sequence[Golden]) -> bool:
 
 
 def _outputs(manifest: Manifest) -> str:
-    """Return the digest of the outputs of a golden, or else that of its artifact."""
+    """Return the digest of a golden's outputs, or of its artifact if it has no outputs."""
     return manifest.files.get(OUTPUTS) or manifest.files[ARTIFACT]
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
-    """Return the newest golden of each case.
-
-    They are read once in a run, since many tests may lack goldens.
-    """
+    """Return the newest golden of each case in a store. They are read once in a run, and cached."""
     if _NEWEST not in config.stash:
         config.stash[_NEWEST] = newest = []
         for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:
@@ -303,7 +299,7 @@ def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Gold
 
 
 def _may_be_renamed(golden: Golden, test: str, own: Collection[str], config: pytest.Config) -> bool:
-    """Return whether no test seems to export a golden any more, as far as can be told before the run has ended."""
+    """Return whether a golden's test or call seems to be gone, as far as this is known before the run has ended."""
     old = golden.manifest.test
     if old == test:  # a call was renamed
         return golden.manifest.case not in own

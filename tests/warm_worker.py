@@ -248,9 +248,9 @@ def main(path: str, compiled: str, environments: str) -> None:
     sys.path[0] = str(Path(__file__).parents[1] / "export_core/readers/worker")
     import program
 
-    half = program.start_half(str(Path(sys.path[0]) / "jaxlib_worker.py"))
+    half = program.load_half_or_exit(str(Path(sys.path[0]) / "jaxlib_worker.py"))
     del sys.path[0]
-    program.start_half = lambda path: half  # a fork has it already
+    program.load_half_or_exit = lambda path: half  # a fork has it already
     start_ahead = half.start_ahead
     start_ahead(False)
     half.start_ahead = lambda client: start_ahead(True) if client else None

@@ -67,7 +67,10 @@ _SYSCONFIG_LOCK = threading.Lock()
 
 
 def cache_folder() -> Path:
-    """Return the folder of all that is cached, such as environments: JAXEXPORT_CACHE, or the user's cache folder."""
+    """Return the folder of environments and everything else that is cached.
+
+    It is JAXEXPORT_CACHE if that variable is set, else a folder in the user's cache folder.
+    """
     return Path(cache_path())
 
 
@@ -139,7 +142,7 @@ class Built:
 
     @property
     def python(self) -> Path:
-        """The interpreter of the environment."""
+        """The path of the environment's Python interpreter."""
         return interpreter_in(self.folder)
 
 
@@ -151,16 +154,16 @@ def build(
     announcement: str = "",
     notify: Callable[[str], None] = lambda text: None,
 ) -> Built:
-    """Return the environment of a recipe, found or built, verified by its check, and locked for use.
+    """Return the environment of a recipe, locked for use; build it if it is not on disk yet or is damaged.
 
-    A damaged environment is built anew. Raises `EnvironmentFailed` if building fails twice.
+    The check of the recipe runs when the environment is built. Raises `EnvironmentFailed` if building fails twice.
 
     Args:
         recipe: what to build.
         locks: takes the lock on the environment.
         stopping: ends the build when it is set.
-        announcement: what `notify` reports before anything is fetched; "": nothing.
-        notify: reports a text, also a long wait for another process that builds the same environment.
+        announcement: the text to report before a build begins; "" for no report.
+        notify: reports a text: the announcement, or that another process is building the same environment.
     """
     folder = recipe.folder
     stopping = stopping or threading.Event()
@@ -175,13 +178,13 @@ def build(
             return _build_in_two_tries(recipe, locks, stopping)
     except OSError as error:
         raise EnvironmentFailed(
-            f"infrastructure: the cache cannot be written, which using an environment needs too: {folder.parent}: "
-            f"{error.strerror or error}. Set JAXEXPORT_CACHE to another folder."
+            f"infrastructure: the cache cannot be written, where environments are locked for use: {folder.parent}: "
+            f"{error.strerror or error}. Set JAXEXPORT_CACHE to a folder that can be written."
         ) from error
 
 
 def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
-    """Return the environment in a folder, locked for use; None if it is not complete, or is being removed."""
+    """Return the environment in a folder, locked for use; None if it is incomplete or is being removed."""
     try:
         if not (folder / READY).exists() or not locks.take(folder):
             return None
@@ -197,9 +200,9 @@ class _Unusable(EnvironmentFailed):
 
 @contextlib.contextmanager
 def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
-    """Keep other processes from building this environment, after waiting for one that does.
+    """Keep other processes from building an environment during the block; first wait for one that is building it.
 
-    Raises `EnvironmentFailed` if the run is stopped while it waits. `notify` reports a long wait.
+    Raises `EnvironmentFailed` if the run is stopped during the wait. `notify` reports a long wait.
     """
     lock = filelock.FileLock(f"{folder}.lock")
     report_at = time.monotonic() + LONG_WAIT_SECONDS
@@ -240,7 +243,10 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
 def _build_whole(
     recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event, look_for: Callable[[Path], str]
 ) -> Built:
-    """Build an environment from nothing, all or nothing. `look_for` returns the damage in what was installed, or ""."""
+    """Build an environment in an emptied folder, which is removed if anything fails.
+
+    `look_for` returns the damage in what was installed; "" if there is none.
+    """
     folder, requirements = recipe.folder, recipe.requirements + recipe.packages
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
@@ -268,7 +274,7 @@ def _build_whole(
 
 
 def _check(recipe: Recipe, stopping: threading.Event) -> tuple[str, str]:
-    """Return what the check of an environment printed, and why the check failed, or ""."""
+    """Run the check of an environment; return what it printed, and why it failed ("" if it passed)."""
     with shared_place() as neutral:
         # The packages' own code runs here. Without PYTHONDONTWRITEBYTECODE what it imports is compiled, so that no
         # worker has to. -I, and an empty folder: nothing of the working folder takes the place of a package.
@@ -312,8 +318,9 @@ def _run(
 ) -> str:
     """Run a command, and return what it printed. `doing` says in messages what the command does.
 
-    It is killed when the run is stopped or its `seconds` are over. Commands that fetch have no limit, since networks
-    may be slow; uv itself gives up when nothing comes. Raises `EnvironmentFailed`, also if the command fails.
+    The command is killed when the run is stopped, or after `seconds`. Commands that download have no limit, since
+    networks may be slow, and uv itself gives up when no data arrive. Raises `EnvironmentFailed` if the command fails
+    or is killed.
     """
     until = time.monotonic() + seconds
     with subprocess.Popen(
@@ -342,9 +349,9 @@ def _run(
 
 
 def _reason(output: str) -> str:
-    """Return why a command failed, from its output, with the reason in the first line.
+    """Return why a command failed, extracted from its output.
 
-    Where there is little room, only the first line is shown.
+    The reason is in the first line, since some reports show only that line.
     """
     printed = without_credentials(output).strip().splitlines()
     # What uv says of requirements that exclude each other may be long, and is no reason without its beginning.
@@ -365,9 +372,10 @@ def _reason(output: str) -> str:
 
 
 def _why_unsolved(text: str) -> str:
-    """Return why uv found no set of packages, from its sentences on one line: what is missing comes first, then hints.
+    """Return why uv found no set of packages that fit together: first what is missing, then uv's hint.
 
-    If a single requirement cannot be met, the words that are the same in every such error are left out.
+    `text` is uv's explanation on one line. If a single requirement cannot be met, the closing words that every such
+    error has are left out.
     """
     _, because, sentences = text.partition("Because ")
     sentences, _, hint = sentences.partition("hint: ")
@@ -382,7 +390,7 @@ def _why_unsolved(text: str) -> str:
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:
     """Return what a process printed on stdout and on stderr; two empty texts if it was killed.
 
-    It is killed when `stopping` is set, or at the time `until` of the monotonic clock.
+    The process is killed when `stopping` is set, or at the time `until` of the monotonic clock.
     """
     while True:
         try:
@@ -407,7 +415,10 @@ def size_of(folder: Path) -> int:
 
 @dataclass(eq=False)
 class EnvironmentLocks:
-    """Shared locks of all threads of a run on environments, until the end of its ``with``, or else of the process."""
+    """The locks on the environments that a run uses, shared by the threads of the run.
+
+    They are held until the ``with`` block ends, or without one until the process ends.
+    """
 
     _descriptors: list[int] = field(default_factory=list, init=False, repr=False)
     hashed: HashedFiles = field(default_factory=HashedFiles, init=False, repr=False)
@@ -445,9 +456,9 @@ class EnvironmentLocks:
 
 @contextmanager
 def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
-    """Lock an environment against all use. Yields False if it is in use and so not locked.
+    """Lock an environment, so that no other process can use it; yield whether it is locked, False if it is in use.
 
-    `create` makes a lock file that is missing.
+    With `create`, a missing lock file is made.
     """
     try:
         descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
@@ -465,12 +476,12 @@ def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
 
 
 def is_ours(folder: Path) -> bool:
-    """Return whether `build` made a folder, or began to: it is not a symbolic link and contains our lock file."""
+    """Return whether a folder was made by `build`, even if incomplete: a real folder that contains our lock file."""
     return folder.is_dir() and not folder.is_symlink() and (folder / _LOCK).is_file()
 
 
 def last_used(folder: Path) -> datetime.date:
-    """Return the day on which an environment was last used, or built, if it has not been used yet."""
+    """Return the day on which an environment was last used; the day of its build if it has not been used yet."""
     path = folder / _LOCK if (folder / _LOCK).exists() else folder
     try:
         seconds = path.stat().st_mtime
@@ -487,13 +498,16 @@ INSTALL_SECONDS = 600.0
 
 
 def python_for(pythons: tuple[str, ...]) -> str:
-    """Return the version of CPython to prefer for a release that has wheels for `pythons`: 3.12, or else the newest."""
+    """Return which of the CPython versions `pythons` to prefer: 3.12 if it is among them, else the newest."""
     return PREFERRED if PREFERRED in pythons else max(pythons, key=Version)
 
 
 @dataclass(frozen=True)
 class CPython:
-    """One CPython: its path, or its version if uv has it. `note` says that it is not the preferred version, and why."""
+    """A CPython to build an environment with: its path, or its version if uv manages it.
+
+    `note` says why it is not the preferred version; it is "" for the preferred version.
+    """
 
     python: str
     note: str = ""
@@ -502,7 +516,7 @@ class CPython:
 def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
     """Return a CPython on this machine for a release with wheels for `pythons`; None if there is none.
 
-    It has the version of `python_for`, or else the newest that is here.
+    The version that `python_for` prefers is chosen if it is here, else the newest one that is here.
     """
     preferred = python_for(pythons)
     for version in (preferred, *sorted({*pythons} - {preferred}, key=Version, reverse=True)):
@@ -513,10 +527,9 @@ def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
 
 
 def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
-    """Return a CPython for a release with wheels for `pythons`, and download it if need be.
+    """Return a CPython for a release with wheels for `pythons`, downloaded if the preferred version is not here.
 
-    It has the version of `python_for`, or else, if that cannot be downloaded, the newest that is here. Raises
-    `EnvironmentFailed` if there is none.
+    The newest version that is here replaces one that cannot be downloaded. Raises `EnvironmentFailed` if there is none.
     """
     here = interpreter_here(pythons)
     if here and not here.note:
@@ -532,10 +545,11 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
 
 
 def find_python(version: str, uv: str) -> str:
-    """Return a path to CPython `version` (``3.12``), or the version itself if uv has just downloaded it elsewhere.
+    """Return the path of a CPython of this `version` (``3.12``), or the version itself if only uv knows where it is.
 
-    Searched are the running interpreter, PATH, pyenv's versions and what uv manages, in this order. uv is asked last
-    because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
+    The running interpreter, PATH, pyenv's versions and uv's versions are searched, in this order. uv is asked last
+    because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed` if uv
+    cannot download the version.
     """
     if path := _installed(version):
         return path
@@ -549,13 +563,13 @@ def find_python(version: str, uv: str) -> str:
 
 
 def _installed(version: str) -> str:
-    """Return a path to CPython `version` on this machine; "" if there is none."""
+    """Return the path of a CPython of this `version` on this machine; "" if there is none."""
     return next((str(path) for path in _candidates(version) if _version_of(path) == version), "")
 
 
 @functools.cache
 def _why_not_downloaded(version: str, uv: str) -> str:
-    """Have uv download a CPython, and return why it could not; "" if it could. Each version is tried once."""
+    """Have uv download a CPython; return why that failed, or "" if it succeeded. Each version is tried once."""
     try:
         with shared_place() as place:
             installing = subprocess.run(

@@ -114,8 +114,8 @@ def _describe(folder: Path) -> CachedEnvironment:
 class EnvironmentsCost(msgspec.Struct, frozen=True):
     """The number of environments that a run needs, how many are built here, and the cost of building the others.
 
-    Sizes are the typical ones, and upper limits: files that environments share are hard links, which take their space
-    once, and uv downloads only what its cache lacks.
+    Sizes are typical ones, and the real cost may be lower: files that environments share take their space once, and uv
+    downloads only what its cache lacks.
     """
 
     needed: int  # Environments that the run needs.
@@ -126,7 +126,7 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:
-    """Return how many environments these placements need, how many exist already, and the cost of the missing ones.
+    """Return how many environments these readers on their platforms need, how many exist, and the cost of the others.
 
     Nothing is built or downloaded.
     """

@@ -43,7 +43,7 @@ class CellKey(NamedTuple):
 
     @property
     def pair(self) -> str:
-        """The reader with its jax, as `Release.pair` names it."""
+        """The name of the reader with its jax, such as ``0.11.2-jax0.12.0.1``."""
         named, bracket, settings = self.reader.partition("[")
         return f"{named}-jax{self.jax}{bracket}{settings}" if self.jax else self.reader
 
@@ -75,12 +75,12 @@ class Cell:
 
     @property
     def placement(self) -> Placement:
-        """The placement that the cell's environment and worker are for."""
+        """The reader with its platform, by which cells share an environment and a worker."""
         return Placement(self.reader, self.platform, self.mode, self.target)
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The calls of the cell in order. The plain call is the first, and its name is empty."""
+        """The calls of the cell in order: first the plain call of the artifact, whose name is empty."""
         manifest = self.golden.manifest
         options, checks = manifest.options, manifest.checks
         plain = Check("", inputs=INPUTS, outputs=None if options.without_outputs else OUTPUTS)
@@ -100,7 +100,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
         cell: the cell.
         scratch: the folder for outputs.
         limits: the limits of time and memory.
-        dump: below this folder modules are written as text, into the folders of `make_dump_folders`; None: nowhere.
+        dump: the folder below which modules are written as text, see `dump_folder`; None writes no modules.
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
@@ -134,7 +134,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
 
 
 def _place(check: Check, mesh: dict[str, int]) -> Place:
-    """Return how the arguments of a call are placed on devices. The artifact was exported for `mesh`."""
+    """Return the `Place` of a call: how its arguments are put on devices. The artifact was exported for `mesh`."""
     if check.spread:
         return "spread"
     if check.in_specs:
@@ -152,14 +152,14 @@ def dump_folder(cell: Cell, check: str, folder: Path) -> Path:
     """Return the folder for the modules of one call: ``<case>/<writer>/<reader>-<platform>`` below `folder`.
 
     The worker writes into it: ``exported.mlir``, the module as the reader parses it, what jax dumps
-    (``jax_dump_ir_to``) and ``compiled.hlo``. A call other than the plain one has a subfolder, named after the check.
+    (``jax_dump_ir_to``) and ``compiled.hlo``. Each further call has a subfolder with the name `check`.
     """
     own = folder / cell.golden.id / f"{cell.reader.name}-{cell.platform}"
     return own / re.sub(r"[^\w.-]+", "_", check)
 
 
 def make_dump_folders(cell: Cell, folder: Path) -> None:
-    """Make the folders of a cell's calls, and put the golden's own module into the folder above them."""
+    """Make the dump folder of each call of a cell, and write the golden's own module into the folder above them."""
     for check in cell.checks:
         dump_folder(cell, check.name, folder).mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
@@ -181,7 +181,7 @@ def promise_of(
     converted: bool,
     left_out: bool = False,
 ) -> Promise:
-    """Return the promise to a reader about a golden: the one rule for a plan, a judgement and a forecast.
+    """Return whether a reader is promised to run a golden, by the same rule for plans, judgements and forecasts.
 
     Args:
         reader: the release that reads the golden. A release with settings is promised nothing.
@@ -197,14 +197,14 @@ def promise_of(
 
 
 def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
-    """Return the promise that a reader runs a golden, as it is known before the cell is run."""
+    """Return whether a reader is promised to run a golden, as far as this is known before the cell is run."""
     manifest = golden.manifest
     converted, devices = manifest.converted_from is not None, manifest.options.devices
     return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)
 
 
 def cannot_pass(cell: Cell) -> str:
-    """Return why a runtime other than jaxlib cannot be given this golden; "" if it can, and for jaxlib."""
+    """Return why the reader of a cell cannot be called with its golden at all; "" if it can, as jaxlib always can."""
     devices = cell.golden.manifest.options.devices
     if has_devices_for(cell.reader, devices):
         return ""
@@ -212,7 +212,7 @@ def cannot_pass(cell: Cell) -> str:
 
 
 def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, ModuleCall]]:
-    """Return the module of an artifact, then those of its first, second … derivative, each with how it is called.
+    """Return the module of an artifact, then those of its first, second … derivative, each with its `ModuleCall`.
 
     Each `ModuleCall` still lacks the path of its module. Raises `GoldenError` for a StableHLO module without the
     envelope of jax.export.
@@ -247,10 +247,10 @@ def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, 
 
 
 def write_calls(request: Request, cell: Cell, folder: Path) -> Request:
-    """Write the modules of a cell into a folder, and return its request for a runtime that does not read artifacts.
+    """Write the modules of a cell into a folder; return a request that names them, for a runtime without jax.export.
 
     Each check of the returned request says which module is called and how. Raises `ArtifactError` for an artifact that
-    cannot be read, `GoldenError` if it is missing or has no envelope, and `OSError` if the disk refuses.
+    cannot be read, `GoldenError` if it is missing or has no envelope, and `OSError` if a file cannot be written.
     """
     calls = []
     for order, (module, call) in enumerate(called_modules(cell.golden.read_artifact(), cell.golden.manifest)):
@@ -262,7 +262,7 @@ def write_calls(request: Request, cell: Cell, folder: Path) -> Request:
 
 
 def _wire_type(aval: Aval) -> WireType:
-    """Return how a value is passed to a runtime: a key as its uint32 data, float0 as bool."""
+    """Return the type in which a value is passed to a runtime: a PRNG key as its uint32 data, float0 as bool."""
     shape = tuple(size if isinstance(size, int) else None for size in aval.shape)
     if aval.dtype in KEY_WORDS:
         return "uint32", (*shape, KEY_WORDS[aval.dtype]), aval.dtype

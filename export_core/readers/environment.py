@@ -63,7 +63,7 @@ print(json.dumps([jax.__version__, jaxlib.version.__version__]))
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter in which a reader runs, and the variables it is started with."""
+    """An interpreter in which a reader runs, and the environment variables with which it is started."""
 
     release: Release
     python: Path
@@ -77,20 +77,20 @@ class Environment:
 
 
 def with_variables(environment: Environment, **variables: str) -> Environment:
-    """Return an environment whose processes get more variables. It needs a worker of its own."""
+    """Return the same environment with more environment variables for its processes, which needs its own worker."""
     return replace(environment, variables={**environment.variables, **variables})
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from beside the usual index: wheels of jaxlib, folders of wheels, and URLs of indexes."""
+    """The sources of packages besides the usual index: wheels of jaxlib, folders of wheels, and other indexes."""
 
     files: tuple[Wheel, ...] = ()  # Wheels of jaxlib that are named as readers.
     held: tuple[Wheel, ...] = ()  # Wheels whose folders uv searches (`--find-links`).
     indexes: tuple[str, ...] = ()
 
     def file_of(self, release: Release) -> Wheel | None:
-        """Return the wheel file that was named as this reader, or None."""
+        """Return the wheel file that the user has named as this reader, or None."""
         return next((wheel for wheel in self.files if wheel.version == release.jaxlib), None)
 
     def options(self) -> tuple[str, ...]:
@@ -102,9 +102,9 @@ class Sources:
         return (*links, *(f"--index={url}" for url in self._indexes()), *strategy)
 
     def content(self, release: Release) -> str:
-        """Return text for what decides the installed packages, beside versions: hashes of local wheels, and index URLs.
+        """Return a text that differs whenever these sources may install something else for the same versions.
 
-        It is "" if there are neither local wheels for this release nor indexes.
+        It consists of the hashes of local wheels and the URLs of indexes, and is "" without any of them.
         """
         paths = {wheel.path for wheel in (self.file_of(release),) if wheel}
         for path in {path for wheel in self.held for path in wheel.path.parent.glob("*.whl")}:
@@ -134,9 +134,9 @@ def this_interpreter(
 
     Args:
         release: the release of the reader, which is installed here.
-        added: names of variables that cells get beside the usual ones.
-        started_with: the variables of this process before it imported anything that changes them, as jax's Pallas sets
-            CUDA_ROOT; None: those of now.
+        added: names of environment variables that cells get in addition to the usual ones.
+        started_with: the environment variables at the start of this process, since an import may change some, as jax's
+            Pallas sets CUDA_ROOT; None uses the present ones.
     """
     environ = os.environ if started_with is None else started_with
     own = {name: environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in environ}
@@ -145,9 +145,9 @@ def this_interpreter(
 
 
 def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables of a cold cell: `passed_variables`, `CELL_VARIABLES` and those of its placement.
+    """Return the environment variables with which the process of a cell starts on this placement.
 
-    A cell that runs on a TPU also gets the variables by which a cloud describes its TPUs. `added` are names of more
+    A cell that runs on a TPU also gets the variables by which a cloud describes its TPUs. `added` are names of further
     variables of this process to pass on.
     """
     runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
@@ -156,7 +156,10 @@ def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()
 
 
 def writer_variables() -> dict[str, str]:
-    """Return the variables for a project's tests in another release: all but settings of jax, Python and pytest."""
+    """Return the environment variables with which a project's tests run in another release.
+
+    They are the variables of this process, except for settings of jax, Python and pytest.
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
 
 
@@ -194,10 +197,10 @@ _OTHER_PLUGINS = (
 
 @dataclass(eq=False)
 class ReaderEnvironments(EnvironmentLocks):
-    """The environments of a run's readers, built once and shared by all projects of this user.
+    """The environments of a run's readers, each built once and shared by all projects of this user.
 
-    Environments that were returned are locked for use until the end of the ``with``, or else of the process. Nobody
-    removes them meanwhile.
+    Each returned environment is locked, so that no other process removes it, until the ``with`` block ends, or without
+    one until the process ends.
     """
 
     calendar: Calendar
@@ -212,15 +215,15 @@ class ReaderEnvironments(EnvironmentLocks):
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
-        """Return environments with the packages and variables that a policy names. `more` sets other fields."""
+        """Return the environments of readers with a policy's packages and variables. `more` sets the other fields."""
         packages, from_source = policy.reader_packages, policy.reader_packages_from_source
         return cls(calendar, sources, packages, from_source, policy.environment, **more)
 
     def build(self, placement: Placement) -> Environment:
-        """Return the environment of a placement, found or built. An environment that has lost a file is built anew.
+        """Return the environment for a reader on its platform; build it if it is not on disk yet or is damaged.
 
-        It may be called from several threads. Raises `EnvironmentFailed` if the environment cannot be built or does not
-        import jax, in two tries, or if the run is stopped meanwhile. The message ends with the builder's last lines.
+        Several threads may call this. Raises `EnvironmentFailed` if the environment cannot be built or cannot import
+        jax in two tries, or if the run is stopped meanwhile. The message ends with the builder's last lines.
         """
         release, interpreter = placement.reader, interpreter_for(self._pythons(placement), uv_command())
         recipe = self._recipe(placement, interpreter)
@@ -238,16 +241,16 @@ class ReaderEnvironments(EnvironmentLocks):
         return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
-        """Return the environment of a placement if it is built, else None. Nothing is built, downloaded or awaited."""
+        """Return the environment for a reader on its platform if it is on disk, else None. Nothing is built."""
         interpreter = interpreter_here(self._pythons(placement))
         if interpreter and (built := find_built(self._recipe(placement, interpreter).folder, self)):
             return self._environment(placement, built, interpreter)
         return None
 
     def folder(self, placement: Placement) -> Path | None:
-        """Return the folder where the environment of a placement is, or will be built.
+        """Return the folder where the environment for a reader on its platform is, or will be built.
 
-        None if its CPython is not on this machine: the folder depends on it. Nothing is downloaded.
+        None if no CPython for it is on this machine, since the folder's name depends on the CPython.
         """
         interpreter = interpreter_here(self._pythons(placement))
         return self._recipe(placement, interpreter).folder if interpreter else None
@@ -287,7 +290,7 @@ class ReaderEnvironments(EnvironmentLocks):
 
 
 def _check_versions(release: Release, built: Built) -> None:
-    """Raise `EnvironmentFailed` if the check of an environment printed other versions than those of its reader."""
+    """Raise `EnvironmentFailed` if the check of an environment has not printed the versions of its reader."""
     if release.runtime:
         expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
         hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."
@@ -302,7 +305,7 @@ def _check_versions(release: Release, built: Built) -> None:
 
 
 def problem_of_imported(environment: Environment, imported: Any) -> str:
-    """Return why a worker must run nothing, by the versions of jax and jaxlib that it imported; "" if it may run.
+    """Return why a worker may not be used since it imported a wrong jax or jaxlib; "" if both are right.
 
     Metadata and the sizes of files do not show that an environment has the code of another release. The user's own
     interpreter has no expected versions, and other runtimes report none: for both, the answer is "".
@@ -330,8 +333,8 @@ def _other_versions(folder: Path, expected: str, found: str) -> str:
 def give_up_damaged(environment: Environment) -> str:
     """Return what has changed in an environment since it was installed, in words; "" if nothing has.
 
-    For the user's own interpreter it is "". Every file is read. A damaged environment is marked as not built, so that
-    it is built anew when it is next needed.
+    Every file is compared with its hash. A damaged environment is marked as not built, so that its next use builds it
+    anew. The user's own interpreter is not examined: for it, "" is returned.
     """
     folder = environment.folder
     if folder is None:
@@ -346,7 +349,7 @@ def give_up_damaged(environment: Environment) -> str:
 
 @functools.cache
 def _sha256(path: Path, changed: int) -> str:
-    """Return the SHA-256 of a file, cached until `changed`, its time of change, differs: a wheel has 100 MB."""
+    """Return the SHA-256 of a file. It is cached for the same time of change `changed`, since a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -361,10 +364,10 @@ print(json.dumps([stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.
 
 
 def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> StableHloVersions:
-    """Return the StableHLO versions that a jaxlib reports in its own environment.
+    """Return the StableHLO versions that a jaxlib reports: the current one, and those 4 and 12 weeks older.
 
-    They are the current version and those of 4 and of 12 weeks before. The jax of the same number is used, if there is
-    one. Raises `EnvironmentFailed` if the environment cannot be built or reports no versions.
+    They are read in an environment with the jax of the same version number, or else the newest jax that works. Raises
+    `EnvironmentFailed` if the environment cannot be built or reports no versions.
     """
     release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
     with ReaderEnvironments(calendar, sources) as environments:

@@ -19,13 +19,16 @@ _TRIED_TWICE = "infrastructure: tried twice, "
 
 
 def without_tries(message: str) -> str:
-    """Return a message without the words of `tried_twice` before the reason, for where there is little room."""
+    """Return an error message without its opening words that say that something was tried twice.
+
+    Lists that show only the beginning of a message use this, so that they show the reason.
+    """
     reason = message.removeprefix(_TRIED_TWICE)
     return message if reason == message else reason.removeprefix("and each time ").removeprefix("first ")
 
 
 def tried_twice(first: str, second: str) -> str:
-    """Return the error message for a cell, or an environment, that failed in both of its two tries."""
+    """Return the error message for a cell or an environment that failed twice, from the messages of both tries."""
     if first == second:
         return f"{_TRIED_TWICE}and each time {first}"
     return f"{_TRIED_TWICE}first {first}\nthen {second}"

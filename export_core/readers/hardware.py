@@ -72,7 +72,7 @@ def missing_hardware(platform: str) -> str:
 
 
 def resolve_mode(mode: Mode, platform: str) -> Mode:
-    """Return the mode that a cell has on this machine: for `auto`, run if the device is here, else compile."""
+    """Return a cell's mode on this machine: `auto` becomes run if the platform's hardware is here, else compile."""
     if mode is not Mode.AUTO:
         return mode
     return Mode.COMPILE if missing_hardware(platform) else Mode.RUN
@@ -98,7 +98,7 @@ _NOT_OF_NUMBERS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xl
 
 @functools.cache
 def instruction_set() -> str:
-    """Return the processor and, if known, its widest instruction set that XLA uses, such as ``x86_64 AVX512_BF16``."""
+    """Return the processor and, if known, the widest instruction set that XLA can use: ``x86_64 AVX512_BF16``."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -131,12 +131,12 @@ def flags_of_numbers(variables: Mapping[str, str]) -> list[str]:
 def processors(written: str, variables: Mapping[str, str]) -> str:
     """Return in words how the processor that wrote a golden differs from this one, if numbers may depend on that.
 
-    It is "" if both have the same instruction set and no settings choose another one here, and if the writer's is
-    unknown.
+    Return "" if the writer's processor is unknown, or if both have the same instruction set and no setting of this
+    process changes its kernels.
 
     Args:
         written: the processor and instruction set that wrote the golden; "" if unknown.
-        variables: those of the process that reads the golden.
+        variables: the environment variables of the process that reads the golden.
     """
     used, others = instructions_used(variables), flags_of_numbers(variables)
     settings = [*kernel_settings(variables), *([f"XLA_FLAGS={shlex.quote(' '.join(others))}"] if others else [])]
@@ -151,9 +151,10 @@ _OPENBLAS_CORES = {"SkylakeX": "AVX512", "Haswell": "AVX2", "Sandybridge": "AVX"
 
 
 def other_openblas_core(variables: Mapping[str, str]) -> str | None:
-    """Return a different value of OPENBLAS_CORETYPE that this processor can run, the widest except for SkylakeX.
+    """Return a value of OPENBLAS_CORETYPE that this processor can run, other than the one that OpenBLAS uses now.
 
-    None if it can run only the core that these variables choose.
+    It is the widest one that fits, but never SkylakeX. None if the processor can run no other. `variables` are the
+    environment variables, which may choose the present one.
     """
     processor, _, widest = instruction_set().partition(" ")
     if processor not in ("x86_64", "AMD64") or not widest:

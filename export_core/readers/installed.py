@@ -52,10 +52,10 @@ def interpreter_in(folder: Path) -> Path:
 
 
 def hash_of_installed(folder: Path) -> str:
-    """Return a hash of an environment: of its interpreter's version and of every file of its packages.
+    """Return a hash of an environment's content: the interpreter's version and every file of its packages.
 
-    It is made of the SHA-256 sums in the packages' RECORD files. The scripts and notes of the installer are left out,
-    since they contain the folder's path.
+    It is made from the SHA-256 sums in the packages' RECORD files. Files that the installer adds are left out, since
+    they contain the folder's path.
     """
     lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
     for record in _records(folder):
@@ -72,7 +72,7 @@ def metadata_of(folder: Path, package: str) -> Path | None:
 def damage_in(folder: Path) -> str:
     """Return which file of an environment is missing or has the wrong size, as a message; "" if none.
 
-    The contents of files are not read, since they have 350 MB.
+    Only sizes are compared: the contents of all files are 350 MB, too much to read each time.
     """
     python, ready = interpreter_in(folder), folder / READY
     if not python.exists():
@@ -122,7 +122,7 @@ _SMALL = 1 << 20  # Files up to this many bytes are read whole: `hashlib.file_di
 
 
 class HashedFiles:
-    """The SHA-256 of files, each read once: most files of an environment are hard links, shared with others."""
+    """A cache of the SHA-256 of files, so that a file that many environments share by hard links is read once."""
 
     def __init__(self) -> None:
         self._digests: dict[tuple[int, ...], bytes] = {}
@@ -145,17 +145,16 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def changed_in(folder: Path, hashed: HashedFiles | None = None, *, is_new: bool = False) -> str:
-    """Return which file of an environment has other content than its package lists, or is of no package; "" if none.
+    """Return which file of an environment does not have its package's content, or belongs to no package; "" if none.
 
-    Every file that is not in `hashed` is read, which takes about half a second. Compiled bytecode is not looked at: it
-    belongs to no package.
+    Every file that is not in `hashed` is read, which takes about half a second. Compiled bytecode is not examined.
 
     Args:
         folder: The environment.
-        hashed: The files that were read before, of this environment or of others.
-        is_new: Whether the environment was built a moment ago. Then the `_large_as_unpacked` are not read: to hash
-            jaxlib's library of 330 MB takes a quarter of a second, as long as to install it. They are read once a
-            cell crashes there (`give_up_damaged`).
+        hashed: The hashes of files that were read before, in this environment or in others.
+        is_new: Whether the environment was built a moment ago. Then large files that are still as unpacked are not
+            read: hashing jaxlib's library of 330 MB takes a quarter of a second. They are read after a cell has
+            crashed there (`give_up_damaged`).
     """
     hashed = hashed or HashedFiles()
     try:
@@ -188,8 +187,8 @@ _UNPACKING_SECONDS = 60.0
 def _large_as_unpacked(records: list[Path]) -> Iterator[str]:
     """Yield the large files that have not been changed since their packages were unpacked.
 
-    Such a file has the size that its package lists, and about the time of the package's METADATA. A file that somebody
-    edits in place, in any environment that shares it, has another time.
+    An unchanged file has the size that its package lists, and nearly the same modification time as the package's
+    METADATA. Editing a file in place, in any environment that shares it, changes that time.
     """
     for record in records:
         large = [(path, one) for path, one in _recorded([record]).items() if min(size for _, size in one) >= _LARGE]
@@ -202,7 +201,7 @@ def _large_as_unpacked(records: list[Path]) -> Iterator[str]:
 
 
 def _files_in(folder: str) -> Iterator[str]:
-    """Yield the path of every file in a folder, except for those in ``__pycache__``, which are made here."""
+    """Yield the path of every file in a folder, except for bytecode in ``__pycache__``, which no package lists."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (f"{parent}/{name}" for name in names)
@@ -234,9 +233,9 @@ def _lines_of_packages(record: Path) -> list[str]:
 
 
 def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
-    """Return the (SHA-256, size) of each file of these packages, by path.
+    """Return the (SHA-256, size) pairs that RECORD files list for each path.
 
-    A file has several if several packages install it, such as `docs/conf.py`.
+    A path has several pairs if several packages install a file there, such as `docs/conf.py`.
     """
     files: dict[str, set[tuple[str, int]]] = {}
     for record in records:
@@ -252,7 +251,7 @@ def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
 def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, set[int]], ...]:
     """Return every file of an environment's packages with its possible sizes in bytes, as RECORD files list them.
 
-    `built_at` is the time of the build: the RECORD files are read again once it differs.
+    `built_at` is the time of the build. The answer is cached until it differs.
     """
     return tuple((path, {size for _, size in expected}) for path, expected in _recorded(_records(folder)).items())
 
@@ -264,11 +263,10 @@ _RUN_AT_START = ("*.pth", "sitecustomize.py", "usercustomize.py")
 
 @functools.cache
 def hash_of_this_interpreter() -> str:
-    """Return a hash that changes with the interpreter, its packages, and the files of those that a cell imports.
+    """Return a hash that changes with this interpreter, its packages, and any file of a package that cells import.
 
-    For the files, size and time are read and not the content, which takes 10 ms and not a second. Paths of folders are
-    left out: another clone of a project with the same packages has the same hash. It is "" if a file or a package
-    cannot be read.
+    Of these files only size and time are read, which takes 10 ms instead of a second. Paths of folders are left out, so
+    that another clone of a project with the same packages has the same hash. Return "" if a file cannot be read.
     """
     lines = [sys.version, os.environ.get("PYTHONPATH", "")]
     try:

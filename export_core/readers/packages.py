@@ -43,10 +43,10 @@ def installed_packages() -> dict[str, str]:
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:
-    """Return the versions that a requirements file, as `pip freeze` writes it, pins, such as ``scipy==1.14``.
+    """Return the requirements with a version in a file such as `pip freeze` writes, for example ``scipy==1.14``.
 
-    Left out are packages with several versions, such as one for each Python, and packages whose version the writer
-    decides. Raises `EnvironmentFailed`.
+    Packages with several versions, such as one for each Python, are left out, and so are jax and other packages whose
+    version the writer decides. Raises `EnvironmentFailed` for a file that cannot be read.
     """
     try:
         versions = _required(path.read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def constraints_of(path: Path) -> tuple[str, ...]:
 
 
 def _required(text: str) -> dict[str, list[str]]:
-    """Return the version specifiers in a file of requirements by package.
+    """Return the version specifiers of each package in the text of a requirements file.
 
     Raises `InvalidRequirement` if a line includes another file.
     """
@@ -109,14 +109,14 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
 
 @functools.cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Return the names of the packages that provide each top-level module here, read once, since that takes 0.1 s."""
+    """Return, for each top-level module here, the names of the packages that provide it. Cached: it takes 0.1 s."""
     return packages_distributions()
 
 
 def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
-    """Return whether readers have a module: in the standard library, or in a package that is installed in each reader.
+    """Return whether every reader can import a module, from the standard library or from an installed package.
 
-    `packages` are requirements that every reader gets beside jax.
+    `packages` are the requirements that every reader gets in addition to jax.
     """
     package = module.partition(".")[0]
     installed = _IN_EVERY_READER | {canonicalize_name(Requirement(text).name) for text in packages}
@@ -130,7 +130,10 @@ def packages_with(module: str) -> Sequence[str]:
 
 
 def imported_modules(node: ast.AST) -> Iterator[str]:
-    """Yield the full names of the modules that code imports and needs; that of a relative import begins with a dot."""
+    """Yield the full name of each module that code cannot do without; the name begins with a dot if relative.
+
+    Imports for types only are left out, and those in a ``try`` that catches their failure.
+    """
     match node:
         case ast.Import(names=names):
             yield from (alias.name for alias in names)
@@ -178,11 +181,10 @@ class _Origin(msgspec.Struct, frozen=True):
 
 
 def make_own_requirement(package: Distribution | None = None) -> str:
-    """Return a pip requirement for the pytest-jaxexport that runs here: its folder if editable, else a wheel of it.
+    """Return a pip requirement that installs the pytest-jaxexport that runs here, from its folder or from a new wheel.
 
-    A name and a version would be looked up in an index, which may have different code under them, or none: a fork, a
-    branch or a wheel that was never published. Raises `EnvironmentFailed` if a file of the installed package is
-    missing.
+    The folder is used for an editable installation. A name and a version would not do: an index may have different
+    code under them, or nothing. Raises `EnvironmentFailed` if a file of the installed package is missing.
     """
     package = package or metadata.distribution("pytest-jaxexport")
     # The form of direct_url.json is that of PEP 610.
@@ -211,9 +213,9 @@ def make_own_requirement(package: Distribution | None = None) -> str:
 
 
 def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
-    """Yield the files that came with a package's wheel as (path, content), with the content that they have now.
+    """Yield the files of an installed package that came with its wheel, as (path, present content).
 
-    Bytecode, the commands and the installer's own files are left out: the commands name an interpreter.
+    Bytecode, command scripts and the installer's own files are left out.
     """
     # Not `package.files`, which leaves out what is lost since CPython 3.12.
     for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):
@@ -225,9 +227,9 @@ def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
 
 
 def wheel_of(record: str, files: dict[str, bytes]) -> bytes:
-    """Return the bytes of a wheel with these files, by path. The same files give the same bytes.
+    """Return a wheel with these files, given by path, as bytes. The same files give the same bytes.
 
-    `record` is the path of its RECORD, which is made in the form of PEP 427.
+    `record` is the path at which the wheel gets its RECORD, in the form of PEP 427.
     """
     lines = [
         f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"

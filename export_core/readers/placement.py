@@ -28,14 +28,14 @@ class Mode(StrEnum):
 
 
 class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A device to compile for: its topologies by name, each with its number of devices, or a GPU's config file."""
+    """A device to compile for: the number of devices in each of its topologies, or the configuration file of a GPU."""
 
     topologies: dict[str, int] = {}
     config: str = ""
 
 
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The plugins and devices of a platform, for compiling without its hardware; the first of each is the default."""
+    """The plugins and devices of a platform for which cells can be compiled without hardware, each default first."""
 
     plugins: tuple[str, ...]
     devices: dict[str, Device]
@@ -62,7 +62,7 @@ class Target:
     def described(self, devices: int) -> Described:
         """Return the description of the smallest known topology that has this many devices.
 
-        Raises `PlacementError` if no topology has that many.
+        Raises `PlacementError` if no topology has that many devices.
         """
         device = load_devices()[self.platform].devices[self.device]
         if device.config:
@@ -79,7 +79,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Placement:
-    """A reader on a platform, for which an environment is built and one worker runs. A CPU needs no target."""
+    """A reader on a platform, whose cells share an environment and a worker. A CPU needs no target."""
 
     reader: Release
     platform: str = "cpu"
@@ -88,7 +88,7 @@ class Placement:
 
     @property
     def name(self) -> str:
-        """The plugin that its environment has beside jax, with ``-run`` if it is for running; empty for a CPU."""
+        """The plugin of jax in the placement's environment, with ``-run`` if cells are run; "" for a CPU."""
         if self.target is None or self.reader.runtime:
             return ""
         return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
@@ -100,13 +100,13 @@ class Placement:
 
     @property
     def shares_device(self) -> bool:
-        """Whether its cells run on a device that has memory for only one of them at a time."""
+        """Whether cells of this placement run on a device with memory for only one cell at a time."""
         return self.platform != "cpu" and self.mode is Mode.RUN
 
     def requirements(self) -> tuple[str, ...]:
-        """Return the requirements of this release's plugin, beside jax and jaxlib; none for a CPU.
+        """Return the pip requirements of the plugin that this placement needs; none for a CPU.
 
-        To run on CUDA they include the CUDA libraries: 2 GB of wheels.
+        If cells run on CUDA, they include the CUDA libraries, which are 2 GB of wheels.
         """
         if self.target is None:
             return ()
@@ -119,7 +119,7 @@ class Placement:
         return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that its cells get beside those of all cells."""
+        """Return the environment variables that cells get because of their platform and mode."""
         if self.platform == "cpu":
             return {}
         if self.mode is not Mode.COMPILE:
@@ -141,7 +141,7 @@ class Placement:
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The size of an environment in megabytes, on disk and to download. None is unknown."""
+    """The size of an environment in megabytes, on disk and to download. None means unknown."""
 
     megabytes: int | None = None
     download: int | None = None
@@ -162,7 +162,7 @@ On disk as `jaxexport environments` shows them; the downloads are announced befo
 
 
 def typical(placement: Placement) -> Figures:
-    """Return the typical size of an environment of this placement, with None for what was not measured."""
+    """Return the typical size of the environment for a reader on its platform; None for a size never measured."""
     if placement.reader.runtime:
         runtime = runtime_of(placement.reader.runtime)
         return Figures(runtime.megabytes, runtime.download_megabytes)
@@ -170,9 +170,9 @@ def typical(placement: Placement) -> Figures:
 
 
 def parse_platform(text: str) -> tuple[str, Mode]:
-    """Return the platform and the mode that a text such as ``cuda:run`` names. Without a mode it is `Mode.AUTO`.
+    """Return the platform and the mode that a text such as ``cuda:run`` names. A missing mode is `Mode.AUTO`.
 
-    A CPU always has the mode run. Raises `PlacementError`.
+    A CPU always has the mode run. Raises `PlacementError` for an unknown platform or mode.
     """
     platform, _, mode = text.partition(":")
     if platform not in PLATFORMS:
@@ -194,10 +194,10 @@ def parse_platform(text: str) -> tuple[str, Mode]:
 
 
 def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
-    """Return the target of each platform but the CPU: the default one, with the plugin and device that texts name.
+    """Return the target of each platform except the CPU, which is the default target where no text names another.
 
-    A text is ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``. Raises `PlacementError` for other
-    texts.
+    Texts are such as ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` and ``cuda=cuda13/b200``. Raises `PlacementError` for
+    any other text.
     """
     platforms = load_devices()
     targets = {
@@ -226,13 +226,13 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
 
 @functools.cache
 def load_devices() -> dict[str, Platform]:
-    """Return the platforms but the CPU by name, from the table of devices that ships with this package."""
+    """Return every platform except the CPU by name, from the table of devices that ships with this package."""
     return msgspec.yaml.decode(_data("devices.yaml").read_bytes(), type=dict[str, Platform])
 
 
 @functools.cache
 def load_pins() -> dict[str, str]:
-    """Return the version of libtpu that was published with each jaxlib, from the table that ships with this package."""
+    """Return the version of libtpu published with each jaxlib, from the table that ships with this package."""
     return msgspec.yaml.decode(_data("libtpu.yaml").read_bytes(), type=dict[str, str])
 
 

@@ -16,12 +16,12 @@ The flags are 0 where Python checks the time and the size."""
 
 
 def share(folder: Path, others: Iterable[Path]) -> None:
-    """Give a new environment, in which nothing was imported yet, Python bytecode and notes of other environments.
+    """Copy bytecode, and notes of which modules cells import, from other environments into a new one.
 
-    It gets the bytecode of each source file that has the same bytes in both environments. This saves time, since
-    compiling what jax imports takes three times as long as importing it. Python itself checks that bytecode fits its
-    source. Notes list the modules that cells import: those of any environment will do, since two releases import much
-    the same modules.
+    Bytecode is copied for each source file with the same bytes in both environments. This saves time: compiling what
+    jax imports takes three times as long as importing it. Python itself checks that bytecode fits its source. The notes
+    of any environment are useful, since two releases import much the same modules. Nothing is done if the environment
+    already has bytecode.
     """
     if is_used(folder):
         return
@@ -43,20 +43,26 @@ def share(folder: Path, others: Iterable[Path]) -> None:
 
 
 def is_used(folder: Path) -> bool:
-    """Return whether an environment has bytecode, as one does in which something was imported."""
+    """Return whether anything was imported in an environment, which leaves bytecode there."""
     return next(_compiled(folder), None) is not None
 
 
 def _source(compiled: str) -> str:
-    """Return the path of the source file of a bytecode file, ``a/__pycache__/b.cpython-312.pyc``: ``a/b.py``."""
+    """Return the path of a bytecode file's source: ``a/b.py`` for ``a/__pycache__/b.cpython-312.pyc``."""
     folder, name = os.path.split(compiled)
     return f"{os.path.dirname(folder)}/{name.partition('.')[0]}.py"  # noqa: PTH120
 
 
 def _share_bytecode(compiled: str, source: str, own_source: str, own: str) -> bool:
-    """Make the bytecode file `own` of `own_source` from `compiled`, that of an equal `source` in another environment.
+    """Copy a bytecode file from another environment if both environments have the same source file.
 
-    Returns whether it was made. Raises `OSError` if a file is missing, or if `own` exists.
+    Returns whether the file was copied. Raises `OSError` if a file is missing, or if `own` exists.
+
+    Args:
+        compiled: the bytecode file in the other environment.
+        source: the source file there.
+        own_source: the source file in the new environment.
+        own: the bytecode file to make in the new environment.
     """
     status, own_status = os.stat(source), os.stat(own_source)  # noqa: PTH116
     if status.st_size != own_status.st_size:

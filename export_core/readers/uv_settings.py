@@ -69,9 +69,9 @@ class CommandPlace:
 
 @contextlib.contextmanager
 def shared_place() -> Iterator[CommandPlace]:
-    """Yield an empty folder with the user's own ``uv.toml``, and the variables that an installation needs.
+    """Yield a new folder with a copy of the user's ``uv.toml``, and the variables that an installation needs.
 
-    No file of a project is found from there. Raises `EnvironmentFailed` if the user's configuration cannot be read.
+    In this folder uv finds no file of a project. Raises `EnvironmentFailed` if the user's configuration cannot be read.
     """
     configuration = _user_configuration()
     with scratch_folder() as folder:
@@ -82,9 +82,9 @@ def shared_place() -> Iterator[CommandPlace]:
 
 @contextlib.contextmanager
 def project_place(project: str) -> Iterator[CommandPlace]:
-    """Yield a project's folder and the variables of this process, without the caller's settings of Python and jax.
+    """Yield a project's folder, and this process's variables without the user's settings of Python and jax.
 
-    A build of the project by setuptools leaves no ``*.egg-info`` in it, unless the caller has an own configuration.
+    If setuptools builds the project, it leaves no ``*.egg-info`` in the folder, unless DIST_EXTRA_CONFIG is set.
     """
     passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
     with scratch_folder() as folder:
@@ -108,7 +108,7 @@ def index_settings() -> list[tuple[str, str]]:
 
 
 def with_advice(reason: str) -> str:
-    """Return why uv failed, and what to do where it was not allowed to use the network."""
+    """Return the reason why uv failed, followed by what to do if a setting forbids uv the network."""
     if _OFFLINE.search(reason):
         # Reports show the first 300 characters of a message: uv's hint about its cache would leave no room for ours.
         reason = reason.replace(_CACHE_HINT, "").rstrip(".")
@@ -117,7 +117,7 @@ def with_advice(reason: str) -> str:
 
 
 def _variables() -> dict[str, str]:
-    """Return the variables of this process that an installation gets, with absolute paths."""
+    """Return the environment variables that an installation gets from this process, with absolute paths."""
     names = {*SYSTEM, *INDEX_VARIABLES, *OTHER_VARIABLES, *PROXIES, *map(str.lower, PROXIES)}
     variables = {
         name: value
@@ -129,7 +129,7 @@ def _variables() -> dict[str, str]:
 
 
 def _user_configuration() -> dict[str, Any]:
-    """Return uv's configuration of this user: the settings of the user's file, then those of the machine's file.
+    """Return uv's configuration of this user, merged from the user's file and the machine's file.
 
     Only `INDEX_KEYS` and `OTHER_KEYS` are read. The user's value replaces the machine's; of two lists, the user's items
     come first. https://docs.astral.sh/uv/concepts/configuration-files/ says where the files are.
@@ -169,7 +169,7 @@ def _configuration_files() -> list[Path]:
 
 
 def _settings_in(path: Path) -> dict[str, Any]:
-    """Return the settings of a ``uv.toml`` that are used, and under "pip" those of its table ``pip``.
+    """Return the settings of a ``uv.toml`` that this program uses; "pip" has those of the table ``pip``.
 
     Raises `EnvironmentFailed` if the file is not TOML or cannot be read.
     """
@@ -177,12 +177,12 @@ def _settings_in(path: Path) -> dict[str, Any]:
         content = tomllib.loads(read_named(path).decode())
     except (OSError, ValueError) as error:
         raise EnvironmentFailed(f"{path}: expected uv's configuration in TOML: {error}") from error
-    settings = _counting(content, path.parent)
+    settings = _used_settings(content, path.parent)
     pip = content.get("pip")
-    return {**settings, "pip": _counting(pip, path.parent)} if isinstance(pip, dict) else settings
+    return {**settings, "pip": _used_settings(pip, path.parent)} if isinstance(pip, dict) else settings
 
 
-def _counting(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _used_settings(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the entries of a table whose keys are in `INDEX_KEYS` or `OTHER_KEYS`, with absolute paths.
 
     A relative path in uv's configuration is relative to `folder`, which holds the configuration file.

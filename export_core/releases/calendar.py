@@ -41,7 +41,7 @@ class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuntimeRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One release of a runtime. What is null was not measured."""
+    """One release of a runtime that is not jaxlib, with its measured facts; null where one was not measured."""
 
     built: datetime.date  # The newest time stamp inside its x86-64 Linux wheel.
     python: tuple[str, ...] = ("3.12",)  # The versions of CPython that it has wheels for.
@@ -52,14 +52,14 @@ class RuntimeRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What environments need beside jax and jaxlib."""
+    """Packages that environments of some releases need in addition to jax and jaxlib."""
 
     add: tuple[str, ...]  # The packages.
     until: datetime.date | None = None  # For releases built up to this day; null for all.
 
 
 class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of releases: the shipped calendar, or what a project adds to it."""
+    """A file of releases: the shipped calendar, or the releases that a project adds to it."""
 
     jaxlib: dict[str, JaxlibRelease] = {}  # By version: when it was built.
     jax: dict[str, JaxRelease] = {}  # By version: when it was built, the jaxlib it needs.
@@ -84,25 +84,25 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def pair(self) -> str:
-        """The name with both versions, such as ``0.11.2-jax0.12.0.1``; of a runtime, ``tensorflow==2.21.0``."""
+        """The name with both versions, ``0.11.2-jax0.12.0.1``; for a runtime other than jaxlib, its usual name."""
         return self.runtime or f"{self.jaxlib}-jax{self.jax}{self.with_settings}"
 
     @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
+        """The sort key of releases: jaxlib before other runtimes, then by build date, name and jax."""
         return self.family, self.built, self.name, self.jax
 
 
 def with_several_jax(releases: Iterable[Release]) -> set[str]:
-    """Return the names of the jaxlib releases that are among these releases with several jax."""
+    """Return the names of those jaxlib releases that occur in `releases` with more than one version of jax."""
     jaxlibs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
     return {name for name, count in jaxlibs.items() if count > 1}
 
 
 def titles_among(releases: Collection[Release]) -> dict[Release, str]:
-    """Return the names of releases for people; a jaxlib that is among them with several jax is named with its jax.
+    """Return the name of each release for people, with its jax only if its jaxlib occurs with several jax.
 
-    Such a name is ``jaxlib 0.12.0 (jax 0.12.0.1)``; others are as in `title`.
+    Names are such as ``jaxlib 0.12.0 (jax 0.12.0.1)`` and ``jaxlib 0.12.0``.
     """
     several = with_several_jax(releases)
     return {one: f"{one.title} (jax {one.jax})" if one.name in several else one.title for one in releases}
@@ -112,8 +112,8 @@ def titles_among(releases: Collection[Release]) -> dict[Release, str]:
 def version_key(version: str) -> Version:
     """Return the sort key of a version such as ``0.12.0.1`` or ``0.13.0.dev20261101``.
 
-    Dates order releases; the key pairs jax with jaxlib, and orders releases of the same day. Raises `ReleaseError` for
-    text that is not a version.
+    Releases are ordered by date; the key decides among releases of the same day, and which jax fits which jaxlib.
+    Raises `ReleaseError` for text that is not a version.
     """
     try:
         return Version(version)
@@ -123,7 +123,7 @@ def version_key(version: str) -> Version:
 
 @functools.cache
 def numbers_of(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which jax decides which jaxlib it works with.
+    """Return the numbers of a version, which jax compares to decide whether it works with a jaxlib.
 
     0.13.0.dev20261120 and 0.13.0rc1 have the numbers of 0.13.0. Source: `check_jaxlib_version` in jax/_src/lib, which
     compares the dotted numbers that a version begins with.
@@ -142,7 +142,7 @@ def date_in_version(version: str) -> datetime.date | None:
 
 @dataclass(frozen=True)
 class Calendar:
-    """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""
+    """An immutable calendar of the releases known on a day. `as_of` returns that of an earlier day."""
 
     jaxlib: Mapping[str, JaxlibRelease]  # Each jaxlib, by version.
     jax: Mapping[str, JaxRelease]  # Each jax, by version.
@@ -177,10 +177,10 @@ class Calendar:
         return versions[-1]
 
     def today(self) -> datetime.date:
-        """Return this day, in UTC.
+        """Return today's date in UTC.
 
         Raises:
-            ReleaseError: the machine's clock is before a release that is known: what came later would be left out.
+            ReleaseError: the clock is wrong, since a known jaxlib was built later.
         """
         day = datetime.datetime.now(tz=datetime.UTC).date()
         last = max(self.jaxlib, key=lambda version: self.jaxlib[version].built, default=None)
@@ -192,21 +192,21 @@ class Calendar:
         )
 
     def built(self, jaxlib: str) -> datetime.date:
-        """Return the day on which this jaxlib was built.
+        """Return the day on which a jaxlib was built.
 
-        Raises `ReleaseError` if the calendar lacks it: a date is never guessed.
+        Raises `ReleaseError` if the calendar lacks this jaxlib.
         """
         return self._entry(jaxlib).built
 
     def pythons(self, jaxlib: str) -> tuple[str, ...]:
-        """Return the CPython versions (``3.12``) that wheels of this jaxlib exist for."""
+        """Return the versions of CPython (``3.12``) for which a jaxlib has wheels."""
         return self._entry(jaxlib).python
 
     def release(self, jaxlib: str) -> Release:
-        """Return the release of this jaxlib, paired with its `given_jax`, or the newest jax that works on it.
+        """Return the release of a jaxlib with the jax in `given_jax`, or else the newest jax that works on it.
 
-        A jax works on it if the jaxlib is not older than the jax's minimum jaxlib, and not newer than the jax. Raises
-        `ReleaseError` if there is none.
+        A jax works on every jaxlib from its minimum jaxlib up to its own version. Raises `ReleaseError` if no jax works
+        on this jaxlib.
         """
         entry = self._entry(jaxlib)
         # Several can match: 0.4.27 to 0.4.30 all go with jax 0.4.30, the newest that accepts them.
@@ -222,10 +222,10 @@ class Calendar:
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
 
     def pair(self, jaxlib: str, jax: str) -> Release:
-        """Return this jaxlib with this jax.
+        """Return the release that pairs this jaxlib with this jax.
 
-        Raises `ReleaseError`, which names the rule of jax that forbids the pair. Source: `check_jaxlib_version` in
-        jax/_src/lib, which jax runs when it is imported.
+        Raises `ReleaseError` for an unknown version, and for a pair that jax refuses when it is imported. Source:
+        `check_jaxlib_version` in jax/_src/lib.
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
@@ -248,7 +248,7 @@ class Calendar:
         return Release(jaxlib=jaxlib, jax=jax, built=built)
 
     def extra_requirements(self, jaxlib: str) -> tuple[str, ...]:
-        """Return the pip requirements of an environment of this jaxlib, beside jax and jaxlib."""
+        """Return the pip requirements that an environment of this jaxlib needs in addition to jax and jaxlib."""
         built = self.built(jaxlib)
         return tuple(
             package for rule in self.requirements if rule.until is None or built <= rule.until for package in rule.add
@@ -279,7 +279,7 @@ class Calendar:
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
     def all_matching_jax(self, jaxlib: str) -> list[str]:
-        """Return every jax that works on this jaxlib, by the two rules of `pair`."""
+        """Return the version of every jax that works on this jaxlib, withdrawn ones included."""
         number = numbers_of(jaxlib)
         return [version for version, oldest, newest in self._accepted_jaxlibs if oldest <= number <= newest]
 
@@ -289,12 +289,12 @@ class Calendar:
         return [(version, numbers_of(jax.minimum_jaxlib), numbers_of(version)) for version, jax in self.jax.items()]
 
     def _installable_jax(self, jaxlib: str) -> list[str]:
-        """Return every jax that works on this jaxlib and was not withdrawn; if all were withdrawn, return all."""
+        """Return the version of every jax that works on this jaxlib, without withdrawn ones if there are others."""
         matching = self.all_matching_jax(jaxlib)
         return [version for version in matching if not self.jax[version].yanked] or matching
 
     def built_later(self, built: datetime.date | None) -> str:
-        """Return the end of a message about a release that is built after the calendar's day; "" if it is not."""
+        """Return the end of a message about a release built after the calendar's day; "" for any other."""
         if self.day is None or built is None or built <= self.day:
             return ""
         return f"{self._as_of()}: it was built on {built}. Choose that day or a later one with --as-of."
@@ -309,7 +309,7 @@ class Calendar:
             raise ReleaseError(self._unknown(jaxlib)) from None
 
     def _unknown(self, jaxlib: str) -> str:
-        """Return the message for a jaxlib that the calendar lacks."""
+        """Return the error message about a jaxlib that the calendar lacks."""
         if not jaxlib.strip():  # between other words, nobody sees it
             return f"expected a jaxlib, such as 0.12.0, found {jaxlib!r}."
         if later := self.built_later(self.hidden.get(f"jaxlib {jaxlib}")):
@@ -318,12 +318,12 @@ class Calendar:
         return text + (commas_missing(jaxlib) or self.about_unknown(jaxlib))
 
     def about_unknown(self, jaxlib: str) -> str:
-        """Return the end of a message about a jaxlib that the calendar lacks: which it has, and how to add others."""
+        """Return the end of an error message about a jaxlib that the calendar lacks: known ones, and how to add it."""
         return about_unknown(jaxlib, {version: str(self.built(version)) for version in self.versions()})
 
 
 def commas_missing(text: str) -> str:
-    """Return a hint for a name of a release that is several names without commas between them; "" for one name."""
+    """Return a hint to put commas between names of releases, if a text is several names; "" for one name."""
     parts = re.split(r"(?<=\w)(?:\s*;\s*|\s+)(?=\w)", text.partition("[")[0].strip())
     if not parts[1:]:
         return ""
@@ -331,9 +331,9 @@ def commas_missing(text: str) -> str:
 
 
 def about_unknown(jaxlib: str, known: Mapping[str, str]) -> str:
-    """Return the end of a message about a text that names no known jaxlib: a similar one, and how to add others.
+    """Return the end of an error message about an unknown jaxlib: a similar one, the newest, and how to add it.
 
-    `known` has the build dates by version, the oldest first.
+    `known` has the build date of each known version, the oldest first.
     """
     versions = [*known]
     oldest = min(versions, key=version_key, default="")
@@ -350,10 +350,10 @@ def about_unknown(jaxlib: str, known: Mapping[str, str]) -> str:
 
 
 def similar_release(text: str, known: Sequence[str]) -> str:
-    """Return a hint at the release that a text most likely means, from `known`, oldest build first; "" if none.
+    """Return a hint such as "Did you mean '0.12.0'?" at the known release that a text most likely means; "" if none.
 
-    It is a release with the first two numbers of the text, the most similar or else the newest. Letters alone would
-    mislead: 0.4.13 looks like 0.13, and is years older than what was meant.
+    Only releases with the same first two numbers are considered: by its letters alone, 0.4.13 is similar to 0.13, but
+    it is years older. `known` has versions, the oldest build first.
     """
     try:
         line = version_key(text).release[:2]

@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
 
 class CalendarEntry(Titled, _Entry):
-    """A jaxlib that can be installed, or a release of another runtime, with the facts that say what it reads."""
+    """A jaxlib, or a release of another runtime, with the facts that decide which artifacts it can read."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ def shipped_entries() -> tuple[CalendarEntry, ...]:
 
 
 def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
-    """Return the entries of jaxlibs from their rows in JSON, each a list as `CalendarEntry.row`."""
+    """Return the entries of jaxlibs from JSON, in which each entry is a list in the form of `CalendarEntry.row`."""
     return tuple(
         CalendarEntry(jaxlib, built, jax, tuple(stablehlo), tuple(all_jax))
         for jaxlib, built, jax, stablehlo, all_jax in rows
@@ -77,7 +77,7 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
 def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
     """Return an entry for each jaxlib of a calendar that can be installed, oldest build first.
 
-    Those of the shipped calendar are in a file, which `shipped_entries` reads faster.
+    For the shipped calendar, `shipped_entries` is faster, since it reads them from a file.
     """
     return tuple(
         CalendarEntry(
@@ -111,9 +111,10 @@ def _runtime_entry(
 
 
 def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
-    """Return an entry for each release of a runtime, or the name of the runtime whose releases it has.
+    """Return an entry for each release of a runtime.
 
-    `added` are releases that a project adds; those of the runtime itself count before them.
+    For a runtime that has the releases of another one, the name of that other runtime is returned. `added` are releases
+    that a project adds; an entry of the runtime itself takes precedence over them.
     """
     releases = {**added, **runtime.releases}
     own = ((version, str(release.built), release) for version, release in releases.items())

@@ -30,11 +30,15 @@ END = 64 * 1024  # Bytes that are asked for at once: the list of a jaxlib wheel'
 
 _SET = ("1", "true", "yes", "on", "y", "t")  # The values by which uv takes a variable for set.
 _TIMEOUT = 60.0  # seconds without a byte
+_OTHER_INDEX = "Name another index with --index, or a folder with wheels with --wheels."
 
 
 @dataclass
 class IndexFile:
-    """A file that an index lists. `yanked` is the reason why it was withdrawn, True if the index gives no reason."""
+    """A file that a package index lists.
+
+    `yanked` is the reason why the file was withdrawn: True if the index gives no reason, False if it was not withdrawn.
+    """
 
     name: str
     url: str
@@ -70,7 +74,7 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
 
 
 class _Links(html.parser.HTMLParser):
-    """A parser for the files to which the links of a page lead. A link's text is the name of the file."""
+    """A parser for an index page, each link of which leads to a file. The text of a link is the file's name."""
 
     def __init__(self, base: str, text: str) -> None:
         super().__init__()
@@ -81,7 +85,7 @@ class _Links(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a link, or take the address to which the page's links are relative."""
+        """Begin a link, or store the address to which the page's links are relative."""
         values = dict(attrs)
         href = values.get("href")
         if tag == "base" and href:
@@ -98,7 +102,7 @@ class _Links(html.parser.HTMLParser):
             raise ValueError(f"expected version 1 of the simple API, found {version!r}")
 
     def handle_data(self, data: str) -> None:
-        """Take the text inside a link, or a part of it."""
+        """Store text inside a link, which may be a part of the link's text."""
         if self._is_open:
             self.files[-1].name += data.strip()
 
@@ -121,7 +125,7 @@ def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
 
 
 def _nightlies(url: str, package: str) -> list[Wheel]:
-    """Return those wheels of a package whose version names a day, except for withdrawn ones."""
+    """Return the nightly wheels of a package on an index, without withdrawn ones. A nightly's version names its day."""
     wheels = []
     for file in index_files(url, package):
         try:
@@ -137,10 +141,10 @@ def _nightlies(url: str, package: str) -> list[Wheel]:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file of an index that can be read from any position.
+    """A file of a package index that can be read from any position.
 
-    It is read by range requests if its server answers them, else it is fetched whole. `index` is the URL of the index
-    that listed the file; its user and password are sent to the same server.
+    Its parts are read by range requests; if the server does not support these, the whole file is fetched. `index` is
+    the URL of the index that listed the file. The user and password in it are sent to the same server only.
     """
 
     def __init__(self, url: str, index: str = "") -> None:
@@ -197,9 +201,9 @@ class RemoteFile(io.RawIOBase):
 
 
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
-    """Return the response to a request. A response with a status in `also` is returned, too; other errors are raised.
+    """Return the response to a request for a URL.
 
-    Raises `ReleaseError`.
+    Raises `ReleaseError` if the server cannot be reached, or answers with an error status that is not in `also`.
     """
     parts = urlsplit(url)
     # urllib also opens ftp: and data:, which no index is.
@@ -226,17 +230,16 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
         if error.code in also:
             return error
         error.close()  # it is a response with a connection
-        raise ReleaseError(f"{url}: the index answers {error.code} {error.reason}.") from None
+        raise ReleaseError(f"{url}: the index answers {error.code} {error.reason}. {_OTHER_INDEX}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", error)
-        other = "Name another index with --index, or a folder with wheels with --wheels."
-        raise ReleaseError(f"{url}: cannot be reached: {why}. {other}") from None
+        raise ReleaseError(f"{url}: cannot be reached: {why}. {_OTHER_INDEX}") from None
 
 
 def _read(response: Any, url: str) -> bytes:
     """Return the whole body of a response.
 
-    Raises `ReleaseError` if the connection ends before that.
+    Raises `ReleaseError` if the connection is lost before its end.
     """
     try:
         data: bytes = response.read()
@@ -246,7 +249,7 @@ def _read(response: Any, url: str) -> bytes:
 
 
 def _with_credentials_of(index: str, url: str) -> str:
-    """Return a URL with the user and password of the index if it is on the same server; else unchanged."""
+    """Return a URL with the user and password of an index on the same server; unchanged for another server."""
     own, listing = urlsplit(url), urlsplit(index)
     # An index may list files of other servers, which must not get its password.
     if listing.username and not own.username and own.hostname == listing.hostname:

@@ -18,7 +18,7 @@ _ELSEWHERE = {
 
 
 def jaxlib_settings(texts: Iterable[str]) -> str:
-    """Return settings of a jaxlib in the form in which a reader's name has them, ``[NAME=VALUE;…]``; "" if none.
+    """Return the settings of a jaxlib as one text, as they end a reader's name: ``[NAME=VALUE;…]``; "" if none.
 
     Raises `ReleaseError` for a text that is not a setting, and for a setting that is given twice.
     """
@@ -40,7 +40,7 @@ def jaxlib_settings(texts: Iterable[str]) -> str:
 
 
 def _one_spelling(name: str) -> str:
-    """Return the name of a package in its normalized spelling; the name of a flag is returned unchanged."""
+    """Return the normalized spelling of a package's name; the name of a flag is returned unchanged."""
     # https://packaging.python.org/en/latest/specifications/name-normalization/, since to import packaging takes 20 ms.
     return name if name.startswith(("JAX_", "--")) else re.sub(r"[-_.]+", "-", name)
 

@@ -15,9 +15,9 @@ def title_of(names: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def parts_of(reader: str) -> tuple[str, str, str]:
-    """Return the parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``; "" for each that it lacks.
+    """Return the parts of a reader's name: runtime ``iree``, version ``3.13.0`` and settings ``[NAME=VALUE]``.
 
-    The first part of a jaxlib's name is its version, and the second is "".
+    A part that the name lacks is "". For a jaxlib, the first part is its version and the second is "".
     """
     named = reader.partition("[")[0]
     runtime, _, version = named.partition("==")
@@ -60,22 +60,22 @@ class Titled:
 
     @property
     def family(self) -> str:
-        """The name of its runtime without the version; empty for jaxlib."""
+        """The name of the release's runtime; empty for jaxlib."""
         return parts_of(self.runtime)[0]
 
     @property
     def version(self) -> str:
-        """The version of its runtime, or of its jaxlib."""
+        """The version of the release's jaxlib or other runtime."""
         return parts_of(self.runtime)[1] or self.jaxlib
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings that differ from the defaults, each as `NAME=VALUE`: those in brackets in the name."""
+        """The settings in brackets at the end of the name, each as `NAME=VALUE`."""
         own = self.with_settings or parts_of(self.runtime)[2]
         return tuple(own.strip("[]").split(";")) if own else ()
 
     @property
     def x64(self) -> bool | None:
-        """True if its settings turn 64-bit types on, False if off; None if they do not mention them."""
+        """Whether the settings turn 64-bit types on; None if they do not say."""
         given = [setting for setting in self.settings if setting.startswith(f"{X64}=")]
         return given[0] == f"{X64}=true" if given else None

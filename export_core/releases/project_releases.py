@@ -32,7 +32,7 @@ NIGHTLY_DAYS = 1  # The most days between a nightly's number and its files: they
 
 
 def read_calendar(path: Path) -> CalendarFile:
-    """Read a calendar, or the releases that a project adds to it. What they say is not checked.
+    """Return the releases in a calendar file, shipped or of a project. Their dates and versions are not checked.
 
     Raises `ReleaseError` for a file that is not a calendar.
     """
@@ -44,12 +44,11 @@ def read_calendar(path: Path) -> CalendarFile:
 
 
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
-    """Return the shipped calendar with a project's releases, which must not contradict it (`contradiction`).
+    """Return the shipped calendar with a project's releases added.
 
-    A shipped entry was measured. Since then, its release may have been withdrawn, or built for another CPython: these
-    facts are taken from the project. The project also chooses with which jaxlib a jax is paired, since no promise
-    depends on that.
-    Raises `ReleaseError` for a release whose date cannot be right.
+    For a release that the calendar has already, the project decides only what may have changed since: whether it was
+    withdrawn, further versions of CPython, and the minimum jaxlib of a jax. Raises `ReleaseError` for a release that
+    contradicts the calendar (`contradiction`).
     """
     for package, version, problem in contradictions(shipped, jaxlib, jax):
         raise ReleaseError.about(Problem(f"releases.{package}.{version}", problem))
@@ -64,10 +63,10 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
 def contradiction(
     shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease], version: str, entry: JaxlibRelease | JaxRelease
 ) -> str:
-    """Return why a project's entry for a release cannot be right, as a sentence; "" if nothing contradicts it.
+    """Return why a project's entry for a release cannot be right, as a sentence; "" if it may be right.
 
-    A date that nothing contradicts is believed, such as that of a source build, or of a release younger than this
-    package. Raises `ReleaseError` for text that is not a version.
+    A date is believed unless something contradicts it: it may be that of a source build, or of a release younger than
+    this package. Raises `ReleaseError` for text that is not a version.
     """
     if isinstance(entry, JaxRelease) and (problem := _wrong_minimum(version, entry.minimum_jaxlib)):
         return problem
@@ -90,7 +89,7 @@ def contradiction(
 
 
 def _wrong_minimum(jax: str, minimum: str) -> str:
-    """Return why this jax cannot have this minimum jaxlib, as a sentence; "" if it can.
+    """Return why a version cannot be the minimum jaxlib of this jax, as a sentence; "" if it can.
 
     Source: "Jax and Jaxlib versioning" in the documentation of jax.
     """
@@ -103,7 +102,7 @@ def _wrong_minimum(jax: str, minimum: str) -> str:
 
 
 def unreleased_minimums(jaxlibs: Iterable[str], jax: Mapping[str, JaxRelease]) -> Iterator[tuple[str, str]]:
-    """Yield each jax of a project whose minimum jaxlib is not known, with a sentence about it.
+    """Yield the version of each jax of a project whose minimum jaxlib is unknown, with a sentence about the problem.
 
     `jaxlibs` are the versions of all known jaxlibs.
     """
@@ -125,9 +124,9 @@ def _difference(source: str, expected: datetime.date, found: datetime.date) -> s
 
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
-    """Return the text of a file of releases with these entries added or replaced.
+    """Return the text of a calendar file with these entries added or replaced.
 
-    Each entry is on a line, in the order of versions; other lines are unchanged.
+    Each entry is a line of its own, in the order of versions. Other lines are unchanged.
     """
     lines = text.splitlines()
     for section, entries in (("jaxlib", jaxlib), ("jax", jax)):
@@ -137,9 +136,9 @@ def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[st
 
 
 def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
-    """Write a file of releases, all or nothing.
+    """Write a calendar file, all or nothing.
 
-    Raises `ReleaseError` if the text does not mean `expected` when it is read again, or if it cannot be written.
+    Raises `ReleaseError` if the text does not decode to `expected`, or if the file cannot be written.
     """
     try:
         releases = decode_yaml(text.encode(), CalendarFile)
@@ -157,7 +156,7 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
 
 
 def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
-    """Return the line of a release in a file of releases."""
+    """Return the line that a calendar file has for a release."""
     fields = [f"built: {entry.built}"]
     if entry.yanked:
         fields.append(f"yanked: {json.dumps(entry.yanked, ensure_ascii=False)}")
@@ -169,7 +168,7 @@ def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
 
 
 def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
-    """Put the line of a version into a section: over its old line, else before the next higher version."""
+    """Put the line of a version into a section: in place of its old line, or else before the next higher version."""
     if f"{section}:" not in lines:
         # A calendar's file has jaxlib before jax.
         at = lines.index("jax:") if section == "jaxlib" and "jax:" in lines else len(lines)
@@ -190,7 +189,7 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
 def contradictions(
     shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (package, version, problem) for each release whose entry cannot be right: see `contradiction`."""
+    """Yield (package, version, problem) for each release of a project whose entry cannot be right."""
     for package, entries in (("jaxlib", jaxlib), ("jax", jax)):
         for version, entry in entries.items():
             if problem := contradiction(getattr(shipped, package), version, entry):

@@ -24,7 +24,7 @@ Entry = JaxlibRelease | JaxRelease
 
 @dataclass(frozen=True)
 class Published:
-    """The releases that an index or a folder has: wheels, oldest number first, and which were withdrawn."""
+    """The releases that an index or a folder has: their wheels, lowest version first, and which were withdrawn."""
 
     source: str  # The index, or the folder.
     wheels: tuple[Wheel, ...]
@@ -34,7 +34,7 @@ class Published:
 
 @dataclass(frozen=True)
 class CalendarUpdate:
-    """Entries that a calendar lacks or has with different content, and a line for people about each of them."""
+    """The entries to add to a calendar or to replace in it, and a line for people about each of them."""
 
     jaxlib: Mapping[str, JaxlibRelease]
     jax: Mapping[str, JaxRelease]
@@ -44,7 +44,7 @@ class CalendarUpdate:
 def published_in_folder(folder: Path) -> Published:
     """Return the releases of the wheels in a folder.
 
-    Raises `ReleaseError` if there is no wheel for x86-64 Linux, or if the date of one is not known.
+    Raises `ReleaseError` if there is no wheel for x86-64 Linux, or if the build date of a wheel is not known.
     """
     wheels = tuple(wheel for wheel in wheels_in(folder) if _dates_its_release(wheel.path.name))
     if not wheels:
@@ -55,10 +55,10 @@ def published_in_folder(folder: Path) -> Published:
 
 
 def published_on_index(index: str, known: Calendar) -> Published:
-    """Return the releases of an index that `known` lacks, read from the ends of their wheels, and what was withdrawn.
+    """Return the releases of an index that the calendar `known` lacks, and which releases were withdrawn.
 
-    Left out are releases whose number is below the calendar's oldest, pre-releases, and wheels for versions of CPython
-    that the calendar has already.
+    Only the end of each wheel is fetched. Pre-releases, versions below the calendar's lowest, and wheels for known
+    versions of CPython are left out.
     """
     wheels: list[Wheel] = []
     yanked: dict[tuple[str, str], bool | str] = {}
@@ -92,12 +92,11 @@ def published_on_index(index: str, known: Calendar) -> Published:
 def calendar_update(
     known: Calendar, published: Published, measure: Callable[[Calendar, str], StableHloVersions] | None = None
 ) -> CalendarUpdate:
-    """Compare what was published with a calendar, and return the difference.
+    """Return the entries that a calendar needs for the published releases.
 
     `measure` returns the StableHLO versions of a jaxlib; it is called for each new jaxlib, with the calendar that has
-    it. Wheels for a CPython that a release did not have yet are added; its build date stays, even if they were built
-    later. Raises `ReleaseError` for a known release whose wheels have a different day or minimum jaxlib, since it
-    cannot change.
+    it. Wheels of a known release for another CPython are added, and its build date stays. Raises `ReleaseError` if a
+    known release has wheels with another build date or minimum jaxlib, since a release cannot change.
     """
     before: dict[tuple[str, str], Any] = {
         (package, version): entry for package in PACKAGES for version, entry in getattr(known, package).items()
@@ -130,7 +129,7 @@ def calendar_update(
 
 
 def _dates_its_release(name: str) -> bool:
-    """Return whether the file of this name is a wheel that dates its release: for x86-64 Linux, or for any machine."""
+    """Return whether a file name is that of a wheel by which its release is dated: for x86-64 Linux or any machine."""
     try:
         tags = parse_wheel_filename(name)[3]
     except InvalidWheelFilename:

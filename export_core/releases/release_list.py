@@ -12,7 +12,7 @@ from export_core.releases.runtimes import runtime_named
 
 
 class DatedRelease(msgspec.Struct, frozen=True):
-    """A release that exists on a day."""
+    """A jaxlib release that exists on a day, with what is promised to it and by it."""
 
     jaxlib: str  # The jaxlib of the release.
     jax: str  # The jax that goes with it.
@@ -37,7 +37,7 @@ class DatedCalendar(msgspec.Struct, frozen=True):
 
 
 def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> DatedCalendar:
-    """Return the calendar as of a day.
+    """Return every release that exists on a day, with its promises.
 
     Raises `ReleaseError` for a day before the first release.
     """
@@ -85,7 +85,7 @@ def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
 
 
 def runtime_lines(name: str, calendar: Calendar) -> Iterator[str]:
-    """Yield what a runtime is and promises, then a line for each release.
+    """Yield lines that say what a runtime is and what it promises, then a line for each of its releases.
 
     Raises `ReleaseError` for an unknown runtime.
     """

@@ -69,7 +69,7 @@ LACKS_DTYPE = RuntimeRefusal(
 
 
 class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A runtime: the packages of a release, the code of its cells, and its promise."""
+    """A runtime that is not jaxlib: the packages of its releases, its code for a worker, and its promise."""
 
     name: str  # What comes before `==` in the name of a reader.
     about: str  # What it is, in a sentence or two.
@@ -98,13 +98,13 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def half(self) -> Path:
-        """The file of its worker half."""
+        """The path of the Python file that a worker loads to run cells in this runtime."""
         return self.folder / self.worker
 
     def release(self, version: str, calendar: Calendar) -> RuntimeRelease:
-        """Return the release with this version.
+        """Return the runtime's release with this version.
 
-        Raises `ReleaseError` if it is not known on the day of the calendar.
+        Raises `ReleaseError` if this version is not known on the day of the calendar.
         """
         known = self.known(calendar)
         if version not in known:
@@ -125,7 +125,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return {**self.variables, **({SETTINGS: ";".join(reader.settings)} if reader.settings else {})}
 
     def checked_settings(self, text: str) -> str:
-        """Return the settings in a reader's name, ``[NAME=VALUE;…]``, from the text in its brackets; "" if none.
+        """Return the checked and sorted settings of a reader, ``[NAME=VALUE;…]``, from the text in its name's brackets.
 
         Raises `ReleaseError` for a setting that this runtime does not have, or a value that the setting cannot have.
         """
@@ -167,7 +167,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return dict(sorted(built.items(), key=lambda item: (item[1].built, version_key(item[0]))))
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
-        """Return the known refusal that this message shows, or what was printed with it; None if there is none."""
+        """Return the known refusal that matches an error message or printed text; None if none matches."""
         return next((refusal for refusal in self.known_refusals if re.search(refusal.message, message)), None)
 
 
@@ -190,7 +190,7 @@ def load_runtime(path: Path) -> Runtime:
 
 
 def _problems(runtime: Runtime, path: Path) -> Iterator[Problem]:
-    """Yield what is wrong with the file of a runtime beside its types, so that its author sees it at once."""
+    """Yield the problems in the file of a runtime that types do not show, such as a worker file that is missing."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", runtime.name) or runtime.name in _TAKEN:
         taken = ", ".join(_TAKEN)
         text = f"expected letters, digits and _, a letter first, and none of {taken}; found {runtime.name!r}."
@@ -239,7 +239,7 @@ def known_runtimes() -> Mapping[str, Runtime]:
 
 
 def _with_base(runtime: Runtime, found: Mapping[str, Runtime]) -> Runtime:
-    """Return a runtime with the promise and the refusals that it lacks, from the runtime whose releases it has."""
+    """Return a runtime with its promise and refusals; those it lacks are taken from the runtime in `releases_of`."""
     base = found.get(runtime.releases_of, runtime)
     promise, refusals = runtime.promise or base.promise, runtime.refusals or base.refusals
     return msgspec.structs.replace(runtime, promise=promise, refusals=refusals)
@@ -262,21 +262,23 @@ def runtime_named(name: str) -> Runtime:
 def runtime_of(reader: str) -> Runtime:
     """Return the runtime of a reader, given by its name, such as ``tensorflow==2.21.0``.
 
-    Raises `ReleaseError` if it is not installed.
+    Raises `ReleaseError` if the runtime is not installed.
     """
     return runtime_named(parts_of(reader)[0])
 
 
 def names_runtime(text: str) -> bool:
-    """Return whether a text names readers of a runtime that is not jaxlib: ``tensorflow``, ``iree==3.13.0``."""
+    """Return whether a text such as ``tensorflow`` or ``iree==3.13.0`` names readers of a runtime other than jaxlib."""
     match = _NAMED.fullmatch(text)
     return match is not None and (match["versions"] is not None or match["name"] in known_runtimes())
 
 
 def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
-    """Return the readers that a text names, oldest build first: the newest of ``iree``, all of ``tensorflow>=2.19``.
+    """Return the readers that a text names, oldest build first.
 
-    Raises `ReleaseError` for a runtime or a release that is not known.
+    For ``iree`` that is the newest release, for ``tensorflow>=2.19`` every release in the range.
+
+    Raises `ReleaseError` for an unknown runtime or release.
     """
     match = _NAMED.fullmatch(text)
     assert match, text
@@ -323,9 +325,9 @@ def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
 
 
 def promise_to(reader: Release, writer_built: datetime.date, windows: Windows) -> Promise:
-    """Return the promise to a reader that follows from the writer's build date.
+    """Return what is promised to a reader for artifacts of a writer built on this day.
 
-    For jaxlib it follows from the policy's `windows`, for another runtime from its own promise.
+    The windows of the policy decide for jaxlib, the runtime's own promise for another runtime.
     """
     if reader.runtime:
         own = runtime_of(reader.runtime).promise

@@ -36,11 +36,10 @@ def _lists() -> dict[str, frozenset[str]]:
 
 
 def measured_release(jaxlib_version: str) -> str:
-    """Return the release whose list of targets is used for this release: itself if measured, else an earlier one.
+    """Return the release whose list of stable targets is used for this release: itself if it was measured.
 
-    It is the nearest earlier one by build date, or by number if the date is not known, as for a nightly or a release to
-    come. Before the first measured release, and for text that is not a version, it is the first, whose list is the
-    shortest.
+    For any other release it is the nearest earlier one that was measured, by build date, or by version if the date is
+    unknown. If there is no earlier one, or the text is not a version, it is the first, whose list is the shortest.
     """
     releases: dict[str, dict[str, Any]] = _data()["releases"]
     first = next(iter(releases))
@@ -59,15 +58,14 @@ def measured_release(jaxlib_version: str) -> str:
 
 
 def stable_targets(version: str) -> frozenset[str]:
-    """Return the custom-call targets that this release guarantees stable when it exports.
+    """Return the custom-call targets that a release of jax guarantees to be stable in what it exports.
 
-    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. The list is in jax: if jax and jaxlib
-    have different numbers, the version of jax counts. For a release that was not measured, it is the list of
-    `measured_release`.
+    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. The list is in jax, so the version is
+    that of jax if jaxlib has a different one. `measured_release` chooses the list for a release that was not measured.
     """
     return _lists()[measured_release(version)]
 
 
 def promised_by(jax: str, jaxlib: str) -> tuple[frozenset[str], str]:
-    """Return the custom-call targets that a jax with a jaxlib guarantees, and the name of this pair in messages."""
+    """Return the custom-call targets that a pair of jax and jaxlib guarantees, and the pair's name for messages."""
     return stable_targets(jax), f"jaxlib {jaxlib}" if jax == jaxlib else f"jax {jax} on jaxlib {jaxlib}"

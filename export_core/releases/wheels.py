@@ -34,19 +34,19 @@ class Wheel:
 
     @property
     def built(self) -> datetime.date:
-        """The day on which this file was built. The newest wheel of a release dates the release."""
+        """The day on which this wheel was built. The build date of a release is that of its newest wheel."""
         return self.entry.built
 
     @property
     def pythons(self) -> tuple[str, ...]:
-        """The versions of CPython (``3.12``) that it is for; empty for a wheel of jax."""
+        """The versions of CPython (``3.12``) that this wheel is for; empty for a wheel of jax."""
         return self.entry.python if isinstance(self.entry, JaxlibRelease) else ()
 
 
 def read_wheel(path: Path) -> Wheel:
-    """Read a wheel's file name, time stamps and metadata.
+    """Return the facts about a wheel that its file name, time stamps and metadata give.
 
-    Raises `ReleaseError` for a file that is not a wheel, or whose build date is not known: a date is never guessed.
+    Raises `ReleaseError` for a file that is not a wheel, and for a wheel without a known build date.
     """
     try:
         with open_regular(path, follow=True) as file:
@@ -58,15 +58,15 @@ def read_wheel(path: Path) -> Wheel:
 
 
 def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wheel:
-    """Read file name, time stamps and metadata of a wheel from an open file.
+    """Return the facts about a wheel from its open file, as `read_wheel` does from a path.
 
     Raises `ReleaseError` as `read_wheel` does.
 
     Args:
         file: the open file.
-        name: its file name, which has package, version and tags.
-        path: the path of the `Wheel` that is returned.
-        source: its path or URL, for messages.
+        name: the file name of the wheel, which has package, version and tags.
+        path: the path to put into the `Wheel` that is returned.
+        source: the wheel's path or URL, for messages.
     """
     try:
         package, version, _, tags = parse_wheel_filename(name)
@@ -96,7 +96,7 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
 
 
 def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """Return the versions of CPython that the tags of a wheel name, lowest first."""
+    """Return the versions of CPython in the tags of a wheel's file name, lowest first."""
     minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
     return tuple(f"3.{minor}" for minor in sorted(minors))
 
@@ -104,7 +104,7 @@ def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
 def wheels_in(folder: Path) -> tuple[Wheel, ...]:
     """Return the wheels of jax and jaxlib in a folder.
 
-    Raises `ReleaseError` if there are none.
+    Raises `ReleaseError` if the folder has no such wheel.
     """
     wheels = [read_wheel(path) for path in sorted(folder.glob("*.whl")) if path.name.startswith(("jax-", "jaxlib-"))]
     if not wheels:
@@ -113,9 +113,9 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
 
 
 def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
-    """Return the calendar with the releases of these wheels. A release that it has already stays as it is.
+    """Return a calendar with the releases of these wheels added. Releases that it has already are unchanged.
 
-    A jaxlib is paired with the newest jax that works on it among these wheels, if there is one.
+    A jaxlib among these wheels is paired with the newest jax among them that works on it, if there is one.
     """
     wheels = list(wheels)
     jaxlib: dict[str, JaxlibRelease] = {}

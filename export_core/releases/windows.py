@@ -21,7 +21,7 @@ class Direction(StrEnum):
 
 
 class Windows(NamedTuple):
-    """The promise, in days between the build dates of the two jaxlibs.
+    """The windows of JAX's promise, in days between the build dates of both jaxlibs.
 
     Source: the jax.export documentation, "6 months backward compatibility" and "3 weeks forward compatibility",
     counted in jaxlib release builds.
@@ -32,7 +32,7 @@ class Windows(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """Whether a reader is promised to run an artifact."""
+    """The answer to whether a reader is promised to run an artifact, and until when."""
 
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # Their distance, never negative.
@@ -44,9 +44,9 @@ class Promise(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)  # a run needs the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
-    """Return the promise between two build dates. Windows include their ends; without windows, nothing is promised.
+    """Return whether a reader is promised to run an artifact, by the build dates of both.
 
-    Raises `ReleaseError`.
+    Windows include their ends; without windows, nothing is promised. Raises `ReleaseError` for a wrong argument.
     """
     # Only days: a time of day would make the distance depend on the clock.
     for name, built in (("writer_built", writer_built), ("reader_built", reader_built)):
@@ -74,9 +74,9 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
 
 
 def parse_day(text: str) -> datetime.date:
-    """Return the day that the text of --as-of names, such as ``2026-10-25``.
+    """Return the day that the value of --as-of names, such as ``2026-10-25``.
 
-    Raises `ReleaseError` for any other text.
+    Raises `ReleaseError` for text that is not a date.
     """
     try:
         return datetime.date.fromisoformat(text)

@@ -28,9 +28,10 @@ _LONGEST = 3000  # Characters of a message: the runner cuts longer ones at 4,096
 
 
 def annotation_commands(document: Document) -> str:
-    """Return the workflow commands that annotate a run: its headline, then tests of each finding; "" if it is green.
+    """Return the GitHub workflow commands that annotate a run: its headline, then the tests that its findings affect.
 
-    The first tests of all findings come before the second test of any. A finding has at most `_MOST_OF_ONE` tests.
+    The first test of every finding comes before the second test of any, with at most `_MOST_OF_ONE` tests for a
+    finding. Return "" for a run that is kept and current.
     """
     if not (exit_code := document.run.summary.exit_code) and not document.doubt:
         return ""
@@ -66,20 +67,23 @@ def _data(text: str) -> str:
 
 @dataclass(frozen=True)
 class AffectedTest:
-    """A finding, with its cells that belong to one test, the example first; without cells if it is about the run."""
+    """A test that a finding affects: the finding, and its cells that belong to the test, the example cell first.
+
+    A finding about the run as a whole has no cells.
+    """
 
     finding: Finding
     results: tuple[Result, ...] = ()
 
     @property
     def title(self) -> str:
-        """The title of the finding, then the verdict and the stage of its cells if they fail by one cause."""
+        """The title of the finding, followed by the verdict and the stage of its cells if these have a common cause."""
         cause = self.finding.cause
         return f"{self.finding.title}: {cause.verdict} in stage {cause.stage}" if cause else self.finding.title
 
     @property
     def message(self) -> str:
-        """What happened, since when, what to do, and the command that runs one of these cells again if it ran."""
+        """The text of the annotation: the finding, advice, and an example cell's message with its command."""
         lines = [self.finding.sentence]
         if len(self.results) < len(self.finding.results):
             lines.append(f"{plural(len(self.results), 'cell')} of them: {self.results[0].case}.")
@@ -93,14 +97,15 @@ class AffectedTest:
 
     @property
     def place(self) -> SourceLine | None:
-        """The line of the test in the current folder's project; None if its file is not there."""
+        """The line at which the test begins in the current folder's project; None if the file is not there."""
         return source_line(self.results[0].test) if self.results else None
 
 
 def affected_tests(findings: Iterable[Finding]) -> list[AffectedTest]:
-    """Return the tests of findings that somebody has to look at: the first test of each finding, then the second.
+    """Return the tests that findings affect: first one test of each finding, then a second one of each, and so on.
 
-    In this order, a format that shows only some tests leaves out no finding for the sake of another finding's tests.
+    So a format with room for only some tests still shows every finding. Findings that nobody has to look at are left
+    out.
     """
     by_finding = []
     for finding in findings:
@@ -124,14 +129,14 @@ class SourceLine:
 
     @property
     def uri(self) -> str:
-        """The file as a relative URI, with special characters escaped."""
+        """The path of the file as a relative URI, with special characters escaped."""
         return quote(self.file)
 
 
 def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
-    """Return the line of a test, such as ``tests/test_a.py::TestA::test_f[x]``, of the project in `folder`.
+    """Return the line of source code where a test begins, such as ``tests/test_a.py::TestA::test_f[x]``.
 
-    Return None if the folder has no such file: results may come from elsewhere, and their text is not trusted. If the
+    Return None if `folder` has no such file: results may come from elsewhere, and their text is not trusted. If the
     function is not found, for example because a base class has it, the line is that of its class, or else line 1.
     """
     path, _, names = test.partition("::")

@@ -43,8 +43,8 @@ class Finding:
     `number` orders the findings whose kinds have the same rank. `sentence` states the fact in one line; `brief` is a
     shorter sentence, without the dates of a single cell. `details` are pairs of a label and a text of one or more
     lines. `results` are the cells that the finding is about; a finding about the run has no cells. `cause` is what its
-    cells have in common, or None. `fault` is what the golden's own writer did, if that shows who is to blame;
-    `sentence` and `brief` end with this text.
+    cells have in common, or None. `fault` says whether the golden's own writer fails too, and so who is to blame;
+    `sentence` and `brief` end with it.
     """
 
     kind: FindingKind
@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The title of the finding's kind."""
+        """The title under which the finding is shown, which is that of its kind."""
         return self.kind.title
 
     @property
@@ -73,7 +73,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The sentence, then each detail with its label on lines of its own."""
+        """The sentence, followed by each detail with its label on new lines."""
         return "\n".join((self.sentence, *labelled_lines(self.details)))
 
 
@@ -84,7 +84,10 @@ def issue_of(cause: Cause | None, summary: Summary) -> KnownIssue | None:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with a title and a hint: a sentence that explains it, with backticks around what a user types."""
+    """A picture with a title and a hint.
+
+    The hint is text that explains the picture, with backticks around commands.
+    """
 
     title: str
     hint: str
@@ -116,45 +119,48 @@ class RunDifference:
 
 
 class MakeFindings(Protocol):
-    """The hook `findings`: what a feature finds in a run."""
+    """The hook `findings`: a function of a feature that returns the feature's findings about a run."""
 
     def __call__(self, run: Run) -> Iterable[Finding]:
-        """Return the findings, in any order."""
+        """Return the feature's findings about a run, in any order."""
 
 
 class MakeTable(Protocol):
-    """The hook `table`: a table that a feature adds to a report in full."""
+    """The hook `table`: a function of a feature that returns a table for the full report of a run."""
 
     def __call__(self, run: Run) -> Sequence[str]:
-        """Return the lines of the table; an empty list if the run has nothing for it."""
+        """Return the lines of the feature's table about a run; an empty list if there is nothing to show."""
 
 
 class MakePicture(Protocol):
-    """The hook `picture`: a picture that a feature adds to the page."""
+    """The hook `picture`: a function of a feature that returns a picture for the HTML page of a run."""
 
     def __call__(self, run: Run) -> Picture | None:
-        """Return the picture; None if the run has nothing for it."""
+        """Return the feature's picture of a run; None if there is nothing to show."""
 
 
 class MakeRowLine(Protocol):
-    """The hook `row_line`: the line beside a row of the page's table."""
+    """The hook `row_line`: a function of a feature that returns the small line beside a row of the page's table."""
 
     def __call__(self, results: Sequence[Result]) -> RowLine | None:
-        """Return the line for the cells of a row; None if these cells have nothing for it."""
+        """Return the feature's line about the cells of a table row; None if there is nothing to show."""
 
 
 class CompareRuns(Protocol):
-    """The hook `compare`: the comparison of a run with earlier runs."""
+    """The hook `compare`: a function of a feature that compares a run with earlier runs."""
 
     def __call__(self, run: Run, *baselines: Path) -> RunDifference:
-        """Compare a run with the newest of the runs in the folders `baselines`; the older runs are its history."""
+        """Return the difference of a run from the newest of the runs in the folders `baselines`.
+
+        The older runs among them only add to the history of cells.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """The content of a report of a run; `view` makes it.
+    """The content of a run's report, from which each medium is drawn. The function `view` makes it.
 
-    Parts that few media show are made on first use.
+    Parts that only some media show are computed when they are first used.
     """
 
     run: Run
@@ -164,21 +170,21 @@ class Document:
 
     @cached_property
     def headline(self) -> tuple[str, str]:
-        """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code.
+        """The two lines of the headline: what the run shows, with numbers; then all counts, the date, the exit code.
 
-        The first line of a run whose judgement may not be that of today says so, such as ``OUTDATED, was KEPT``.
+        If the judgement may not be that of today, the first line begins with that, such as ``OUTDATED, was KEPT``.
         """
         line, counts = headline(self.run.summary, self.run.readers)
         return (f"{self.doubt}, was {line}" if self.doubt else line), counts
 
     @cached_property
     def doubt(self) -> str:
-        """Why the judgement may not be that of today, as the title of a finding; "" if nothing says so."""
+        """Why the judgement may not hold today, as the title of a finding, such as ``OUTDATED``; "" without doubt."""
         return next((kind.title for kind in doubts(self.run)), "")
 
     @property
     def headline_parts(self) -> tuple[str, str, str]:
-        """Three parts of the headline: what broke, which readers are affected (or what else there is), the counts."""
+        """The headline in three parts: what the run shows, the rest such as the affected readers, and the counts."""
         line, counts = self.headline
         fact, _, rest = line.removesuffix(".").partition("; ")
         # The words before the counts of a run that fails in several ways, or by several causes.
@@ -190,37 +196,34 @@ class Document:
 
     @property
     def look(self) -> ExitCode:
-        """The exit code that decides the symbol and the colour of the headline: a run in doubt never looks kept."""
+        """The exit code whose symbol and colour the headline has; for a kept run in doubt it is INCOMPLETE."""
         look = shown_exit_code(self.run.summary)
         return ExitCode.INCOMPLETE if self.doubt and look is ExitCode.KEPT else look
 
     @cached_property
     def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:
-        """The function that makes the line beside a row of the page's table; it returns None if no feature has one."""
+        """The function that returns the small line beside a row of the page's table, or None if no feature has one."""
         makers = hooks("row_line", MakeRowLine)
         return lambda cells: next((line for make in makers if (line := make(cells))), None)
 
     @cached_property
     def tables(self) -> Sequence[Sequence[str]]:
-        """The tables that features add to a report in full, each as its lines."""
+        """The tables that features add to the full report, each as a list of lines."""
         return [lines for make in hooks("table", MakeTable) if (lines := make(self.run))]
 
     @cached_property
     def pictures(self) -> Sequence[Picture]:
-        """The pictures that features add to the page."""
+        """The pictures that features add to the HTML page."""
         return [picture for make in hooks("picture", MakePicture) if (picture := make(self.run))]
 
 
 def by_kind(findings: Iterable[Finding]) -> dict[FindingKind, list[Finding]]:
-    """Return the findings of each kind. Kinds and findings stay in the order in which they are given."""
+    """Return the findings grouped by kind, with kinds and findings in their original order."""
     return grouped(findings, lambda finding: finding.kind)
 
 
 def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[FindingKind]]:
-    """Return at most `most` findings of each kind, and the number of findings left out by kind.
-
-    So findings of one kind never crowd out those of another kind.
-    """
+    """Return the first findings of each kind, at most `most`, and how many findings of each kind are left out."""
     shown: list[Finding] = []
     counts: Counter[FindingKind] = Counter()
     for finding in findings:
@@ -231,10 +234,10 @@ def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Count
 
 
 def cells_of(findings: Sequence[Finding], summary: Summary | None = None) -> str:
-    """Return how many cells some findings of the same kind are about, such as ``12 cells``; "" if about no cell.
+    """Return in words how many cells some findings of one kind are about, such as ``12 cells``; "" if about no cell.
 
-    Give `summary` only if these are all findings of their kind. The text for cells outside the window then also says
-    how many there are in all: cells that were refused there have no finding.
+    Pass `summary` only if these are all findings of their kind. Then the text about cells outside the window also
+    counts the refused ones, which have no finding.
     """
     cells = sum(len(finding.results) for finding in findings)
     is_outside = findings[0].kind is Judgement.OUTSIDE.facts.kind

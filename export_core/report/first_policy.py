@@ -17,7 +17,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
-    """Return the text of a first export_compat.yaml for a project with these goldens.
+    """Return the text of a new export_compat.yaml for a project with these goldens.
 
     `folder` is the folder of the goldens, which need not exist yet. `schema` is the path of the JSON Schema, which
     editors read. Raises `ArtifactError` if an artifact cannot be read.

@@ -89,7 +89,7 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
 
 
 def _cell(result: Result, reader: str, run: Run, findings: Sequence[Finding]) -> Xml.Element:
-    """Return the test case of a cell; `findings` are the finding of its cause, if any, then those about it alone."""
+    """Return the JUnit test case of a cell. `findings` are its cause's finding, if any, then those about it alone."""
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     if place := source_line(result.test):
@@ -122,10 +122,10 @@ def _cell(result: Result, reader: str, run: Run, findings: Sequence[Finding]) ->
 
 
 def _run(document: Document, *, is_shown: bool) -> Xml.Element:
-    """Return the test case of the run as a whole.
+    """Return the JUnit test case of the run as a whole.
 
-    It fails if the exit code is not 0 and no test case of a cell fails (`is_shown` is false), or if the run fails for
-    more than its cells. Otherwise there would be one failure more than there are broken cells.
+    It fails only for what no cell's test case shows, so that failures are not counted twice: if the run fails for more
+    than its cells, or if `is_shown` is false, since no test case of a cell fails.
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = document.headline

@@ -24,7 +24,7 @@ _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the 
 def map_svg(
     drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
-    """Return the map as SVG.
+    """Return the map of a run as an SVG element, in text.
 
     Args:
         drawn: The rows and readers of the map.
@@ -56,7 +56,7 @@ def map_svg(
     for text, above in (("read by jaxlib →" if plane.axis.length else "read by →", 21), ("written by jaxlib ↓", 9)):
         add(names, "text", "date", text, x=plane.left - 2, y=plane.top - above, text_anchor="end")
     _time(root, drawn, plane)
-    named = _with_room(plane.rows)
+    named = _labelled(plane.rows)
     for row, middle in zip(drawn.rows, plane.rows, strict=True):
         _band(root, row, plane, middle)
         if middle in named:
@@ -83,7 +83,7 @@ def map_svg(
 
 
 def map_picture(document: Document) -> str:
-    """Return the map of a run as an SVG file of its own, below the run's headline.
+    """Return the map of a run as the text of an SVG file, with the run's headline above the map.
 
     Raises `ReportError` if the run has no cell.
     """
@@ -100,8 +100,8 @@ def map_picture(document: Document) -> str:
     return map_svg(release_map(document.run), standalone=True, heading=heading)
 
 
-def _with_room(places: Sequence[float]) -> set[float]:
-    """Return those of the coordinates (newest release first) that are far enough apart to have a label each."""
+def _labelled(places: Sequence[float]) -> set[float]:
+    """Return the coordinates that get a label, chosen from the newest release on so that labels do not overlap."""
     labelled: list[float] = []
     for place in places:
         if not labelled or abs(place - labelled[-1]) >= 12:
@@ -110,7 +110,7 @@ def _with_room(places: Sequence[float]) -> set[float]:
 
 
 class _Plane:
-    """The layout of a map: jaxlib's time axis, the middles of all columns and rows, and the height of a row."""
+    """The layout of a map: the time axis, the positions of columns and rows, and the height of a row."""
 
     def __init__(self, drawn: ReleaseMap, top: float) -> None:
         self.left = max([_LEFT, *(width_of(row.writer.name, 11.5) + 24 for row in drawn.rows)])
@@ -148,12 +148,12 @@ class _Plane:
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
-    """Draw the time axis: months below the map, names of readers and runtimes above it."""
+    """Draw the time axis of a map: months below the map, names of readers and runtimes above it."""
     if plane.axis.length:
         add_months(root, plane.axis, plane.left, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
         add(root, "text", "platform", name, x=plane.left + edge, y=plane.head)
-    named = _with_room(plane.slots[::-1])
+    named = _labelled(plane.slots[::-1])
     for reader, slot in zip(drawn.readers, plane.slots, strict=True):
         if slot in named:
             label = add(root, "text", "reader", reader.column)
@@ -162,7 +162,7 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
 
 
 def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
-    """Draw a band over the days of a writer's window; `middle` is the middle of the writer's row."""
+    """Draw a band over the days of a writer's window. `middle` is the height of the middle of the writer's row."""
     half = plane.pitch / 2 - 1.5
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end <= begin:
@@ -180,7 +180,7 @@ def _band(root: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
 
 
 def _name(parent: Xml.Element, row: MapRow, plane: _Plane, middle: float) -> None:
-    """Draw the name of a writer, with its build date if there is room; `middle` is the middle of the writer's row."""
+    """Draw a writer's name, with its build date if there is room. `middle` is the height of the middle of the row."""
     writer, built = row.writer.name, row.writer.release.built
     dated = plane.pitch > 24
     name = add(parent, "text", "writer", writer)
@@ -213,9 +213,9 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
 
 
 def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane, middle: tuple[float, float]) -> None:
-    """Draw a square around the point `middle`: its colour, a number if cells fail, and all counts in words.
+    """Draw a square of the map around the point `middle`, with a number if cells fail, and all counts as its tooltip.
 
-    `parent` is the element of the square; if it is a link, it gets the words as its label too.
+    `parent` is the square's own element. If it is a link, its label has the counts too.
     """
     square, (x, y) = row.squares[reader], middle
     size = min(24.0, plane.axis.slot - 2, plane.pitch - 3)
@@ -236,7 +236,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 
 def _counted(square: Square) -> dict[str, Sequence[str]]:
-    """Return the terms of the table's filter for the cells that a square's number counts; empty if it has no number."""
+    """Return the terms of the table's filter that select the cells counted in a square; empty without a number."""
     return {"judgement": square.counted_judgements} if square.counted_judgements else {}
 
 
@@ -250,7 +250,7 @@ LOOKS: dict[str, str] = {
 
 
 def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
-    """Return the legend of a map: each look that its squares and bands have, with the meaning of the look in words."""
+    """Return the legend of a map: pairs of a look that squares or bands have, and its meaning in words."""
     looks = {square.look for row in drawn.rows for square in row.squares.values()}
     entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
     entries += [("band", "promised")] if any(not reader.release.runtime for reader in drawn.readers) else []
@@ -260,10 +260,7 @@ def legend_of(drawn: ReleaseMap) -> list[tuple[str, str]]:
 
 
 def _legend(drawn: ReleaseMap) -> Iterator[tuple[str, float, float, str]]:
-    """Yield the entries of the map's legend: look, x, y and meaning.
-
-    The entries are wrapped into as many lines as they need.
-    """
+    """Yield the entries of a map's legend as (look, x, y, meaning), in as many lines as they need."""
     x, y = 20.0, 8.0
     for look, meaning in legend_of(drawn):
         needed = width_of(meaning, 10.5) + 33

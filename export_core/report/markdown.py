@@ -37,10 +37,10 @@ _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
 def markdown_text(document: Document) -> str:
-    """Return a run as Markdown of at most `MOST_BYTES` bytes, which ends with how many findings are left out.
+    """Return a run's report as Markdown of at most `MOST_BYTES` bytes. Its end says how many findings are left out.
 
-    If the run was compared with an earlier run, the changes come before the causes. The lines of tests are looked up in
-    the current folder.
+    If the run was compared with an earlier run, the changes come first. The lines of tests are looked up in the current
+    folder.
     """
     summary, comparison = document.run.summary, document.comparison
     changes = comparison.changes if comparison else []
@@ -93,7 +93,7 @@ def _since(comparison: RunDifference) -> Iterator[str]:
 
 
 def _causes(document: Document) -> str:
-    """Return a table with a row for each finding that somebody has to look at, the worst first; "" if there is none."""
+    """Return a Markdown table of the findings that somebody has to look at, the worst first; "" if there are none."""
     named, left_out = capped([finding for finding in document.findings if finding.kind.level], _MOST_OF_A_KIND)
     rows, cut = _fitting([(finding, _row(finding, document.run)) for finding in named], _LONGEST_TABLE)
     lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
@@ -105,19 +105,19 @@ def _causes(document: Document) -> str:
 def _row(finding: Finding, run: Run) -> str:
     cause, summary = finding.cause, run.summary
     if cause is None:
-        return f"| ❗ | {_what(finding, summary)} | | | | | |"
+        return f"| ❗ | {_what_happened(finding, summary)} | | | | | |"
     case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     cells = Cells(finding.results)
     written, read = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
     when = ", ".join(f"{word} {jaxlib}" for word, jaxlib in began_and_ended(cause))
     texts = (case, written, read, when)
     words = " | ".join(for_markdown(shortened(text, 2 * _LONGEST_WORDS)) for text in texts)
-    what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
+    what = f"{cause.judgement.facts.symbol} | {_what_happened(finding, summary)}"
     return f"| {what} | {cause.cells:,} | {words} |"
 
 
-def _what(finding: Finding, summary: Summary) -> str:
-    """Return what happened, in a few words: the known issue with its link, or verdict, stage and message."""
+def _what_happened(finding: Finding, summary: Summary) -> str:
+    """Return the table cell that says what a finding is: verdict and stage, then the known issue or the message."""
     cause = finding.cause
     if cause is None:
         return _with_addresses(
@@ -155,9 +155,9 @@ def _test(finding: Finding, summary: Summary) -> str:
 
 
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
-    """Return a finding as Markdown. Unless `opened`, it is folded, so that only its sentence is seen."""
+    """Return a finding as Markdown. Unless `opened` is true, only its sentence is visible until a reader opens it."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
-    title = f"{symbol}<b>{for_html(finding.title)}</b>: {_in_summary(finding)}"
+    title = f"{symbol}<b>{for_html(finding.title)}</b>: {_sentence_in_html(finding)}"
     text = shortened(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
@@ -168,17 +168,17 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _in_summary(finding: Finding) -> str:
-    """Return the sentence of a finding for a line of HTML; cut if it is about cells, since messages may be long."""
+def _sentence_in_html(finding: Finding) -> str:
+    """Return the sentence of a finding as one line of HTML, shortened since messages may be long."""
     if finding.results:
         return for_html(shortened(finding.sentence, 500))
     return _with_addresses(shortened(finding.sentence, _LONGEST_SENTENCE), for_html, "<code>{}</code>")
 
 
 def _with_addresses(text: str, escape: Callable[[str], str], code: str) -> str:
-    """Return a text with its web addresses as code, which is no link and is copied whole, and the rest escaped.
+    """Return an escaped text in which web addresses are formatted as code, so that they are not turned into links.
 
-    `code` is the format of code, in which ``{}`` stands for the address.
+    `escape` escapes the rest of the text. `code` is the format of code, in which ``{}`` stands for the address.
     """
     parts, end = [], 0
     for match in _URL.finditer(text):
@@ -192,7 +192,7 @@ def _with_addresses(text: str, escape: Callable[[str], str], code: str) -> str:
 
 
 def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[FindingKind]]:
-    """Return the sections that fit into `room` bytes, in their order, and the number of others by kind.
+    """Return the sections that fit into `room` bytes, in their order, and how many of each kind do not fit.
 
     The first section of each kind is chosen before the second section of any kind.
     """
@@ -211,9 +211,9 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
 
 
 def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, str]) -> Iterator[str]:
-    """Yield the sections as text, in their order; those of a kind without lines of its own are folded into one.
+    """Yield the sections of findings as text, in their order. Findings of a minor kind are folded into one section.
 
-    `counted` has the number of cells of each kind, in words.
+    A kind is minor if `_has_own_line` is false. `counted` has the number of cells of each kind, in words.
     """
     kinds = grouped(sections, lambda section: section[0].kind)
     for finding, text in sections:
@@ -226,20 +226,20 @@ def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, 
 
 
 def _has_own_line(kind: FindingKind) -> bool:
-    """Return whether each finding of a kind has a section of its own; findings of other kinds are folded together."""
+    """Return whether each finding of this kind has its own section; findings of other kinds are folded into one."""
     return bool(kind.level) or kind.is_open
 
 
 def _link(text: str, url: str) -> str:
-    """Return a Markdown link; only the text if `url` does not look like a URL, since it may come from any results."""
+    """Return a Markdown link, or only its text if `url` is not a URL, since results may have any text there."""
     return f"[{for_markdown(text)}](<{url}>)" if _URL.fullmatch(url) else for_markdown(text)
 
 
 def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     """Return the map of a run as a Markdown table with its legend; "" if the run has no cell.
 
-    With the map of an earlier run (`before`), changed squares show both runs. Neighbouring readers with equal columns
-    share a column: a number there counts the cells in each one of its readers. A large map is folded.
+    With the map of an earlier run (`before`), changed squares show both runs. Neighbouring readers with equal squares
+    share a column, whose numbers are the cells in each single reader. A large map is folded.
     """
     if not drawn.rows:
         return ""

@@ -46,7 +46,7 @@ SCRIPTS = ("data.js", "filter.js", "table.js", "pictures.js", "cell.js", "map.js
 
 
 def html_page(document: Document) -> str:
-    """Return a run as an HTML page, which begins with the difference from an earlier run if there is one."""
+    """Return a run's report as an HTML page, which begins with the difference from an earlier run if there is one."""
     run, comparison = document.run, document.comparison
     drawn = release_map(run)
     # What is promised, the worst first; then what is not.
@@ -89,13 +89,13 @@ def html_page(document: Document) -> str:
 
 
 def _named(look: str, meaning: str) -> str:
-    """Return the meaning of a square, which begins with the judgement's name as in the counts above the map."""
+    """Return the meaning of a square for the legend, beginning with its judgement if the meaning does not name it."""
     has_name = look not in [*Judgement] or meaning.startswith(look.partition("-")[0])
     return meaning if has_name else f"{look}: {meaning}"
 
 
 def _headline(document: Document) -> dict[str, Any]:
-    """Return the values of the page's template that show the headline: its parts, the counts and the exit code."""
+    """Return the template values with which the page shows the headline: its parts, the counts and the exit code."""
     first, affected, counts = document.headline_parts
     word, _, fact = first.partition(": ")
     return {
@@ -109,9 +109,9 @@ def _headline(document: Document) -> dict[str, Any]:
 
 
 def _notes(document: Document) -> list[tuple[str, str, str]]:
-    """Return the notes below the headline, which even a kept run shows: sentences, and the link to their finding.
+    """Return the notes below the headline, which even a kept run may have, as (sentence, address, link text).
 
-    The link is its address and its text; both are "" if there is no more to see.
+    The address leads to the note's finding. Address and link text are "" if the finding says no more.
     """
     notes = [(sentence, "", "") for sentence in doubts(document.run).values()]
     if untested := document.run.summary.without_cells:
@@ -126,10 +126,10 @@ def _notes(document: Document) -> list[tuple[str, str, str]]:
 
 
 def _missing(document: Document) -> list[tuple[str, str, str]]:
-    """Return the note below the title of a run without an answer: what is missing that the headline does not name.
+    """Return the note below the headline of an incomplete run: what is missing, as (sentence, address, link text).
 
-    Findings of what is broken come first on the page: without the note, its first screen would not say what is missing.
-    The list is empty for a run with an answer, and if the headline says everything.
+    Without this note, the first screen of the page might show only what is broken. The list is empty if the run is
+    complete, or if the headline says everything.
     """
     findings = [one for one in document.findings if one.kind.exit_code is ExitCode.INCOMPLETE]
     is_answered = document.run.summary.exit_code != ExitCode.INCOMPLETE and document.look is not ExitCode.INCOMPLETE
@@ -154,7 +154,7 @@ def _anchor(kind: FindingKind) -> str:
 
 
 def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str, str]]:
-    """Return the facts that identify the run: label, text, and a URL or "". Unknown facts are left out."""
+    """Return the facts that identify the run, as (label, text, URL or ""). Unknown facts are left out."""
     summary, identity = run.summary, run.summary.identity
     cases = {result.case for result in run.results}
     size = (plural(len(run.readers), "reader"), plural(len(run.writers), "writer"), plural(len(cases), "case"))
@@ -183,7 +183,7 @@ def _newest_first(releases: Sequence[Release]) -> list[str]:
 
 
 def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the filters of the table: the name of each, and its values with the texts that the page shows."""
+    """Return the filters of the page's table: the name of each filter, and its values with the texts to show."""
     titles = {issue.id: issue.title for issue in run.summary.known_issues}
     causes = {cause.id: f"{titles.get(cause.upstream, cause.id)} ({cause.verdict})" for cause in run.summary.causes}
     plain = {
@@ -203,7 +203,7 @@ def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _has_card(finding: Finding) -> bool:
-    """Return whether a finding gets a card on the page: it has cells, and they make the exit code other than 0."""
+    """Return whether a finding gets a card on the page: whether it has cells that decide the exit code."""
     return bool(finding.results and finding.kind.exit_code)
 
 
@@ -219,11 +219,7 @@ def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
 
 
 def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
-    """Return the template values of a finding's card.
-
-    The cells of the finding fail in the same way, or work but exceed the same limit. `number` identifies the card if
-    the finding has no cause.
-    """
+    """Return the template values of a finding's card. `number` identifies the card if the finding has no cause."""
     cause, example, details = finding.cause, finding.results[0], dict(finding.details)
     name, judgement = cause.id if cause else f"finding-{number}", example.judgement
     issue, to_do, size = issue_of(cause, run.summary), details.get("to do", ""), plural(len(finding.results), "cell")
@@ -285,9 +281,9 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
 
 
 def _assets() -> dict[str, Any]:
-    """Return the page's style and script, and the hashes by which the page allows them.
+    """Return the page's style and script, and their hashes.
 
-    So no other script can run, for example from the message of a library.
+    The page allows only a script with this hash, so that no text in a message can run as one.
     """
     files = {"style": ("page.css", "map.css"), "script": SCRIPTS}
     texts = {kind: "".join((_TEMPLATES / name).read_text("utf-8") for name in names) for kind, names in files.items()}
@@ -297,9 +293,9 @@ def _assets() -> dict[str, Any]:
 
 
 def part_of_page(template: Path, **values: Any) -> Markup:
-    """Return the HTML that a template makes of these values, which are escaped unless they are `Markup`.
+    """Return the HTML of a template filled with these values, which are escaped unless they are `Markup`.
 
-    The template may include files of its own folder, and the templates of the page.
+    The template may include files of its own folder and the page's templates.
     """
     # Undefined names are errors, and whatever comes from results is escaped.
     templates = jinja2.Environment(

@@ -70,7 +70,7 @@ _ENTRY = re.compile(
 
 
 class _Columns:
-    """Columns of indices. Each column has a table of its different values, into which the indices point."""
+    """A table stored by columns: for each column, its distinct values and, row by row, the index of a value."""
 
     def __init__(self, *names: str) -> None:
         self.tables: dict[str, dict[Any, int]] = {name: {} for name in names}
@@ -85,15 +85,16 @@ class _Columns:
 
 
 def page_data(document: Document) -> dict[str, Any]:
-    """Return the data of the page's script: the rows of the table in order, and their cells by the reader's build date.
+    """Return the data for the page's script: the rows of its table in order, and the cells of each row.
 
-    `rows` and `cells` are columns of indices into `tables`; the cells of a row begin at `rows["start"]`. `timings` are
-    columns of numbers, each empty if no cell has a number for it. Fields have the names of a result's fields.
+    `rows` and `cells` are columns of indices into `tables`. The cells of a row begin at `rows["start"]`, ordered by the
+    reader's build date. `timings` are columns of numbers, each empty if no cell has a number for it. Fields have the
+    names of a result's fields.
 
-    `goldens` is the path of the folder of goldens, and `files` its address, empty where no link would lead there. The
-    table `names` has the names of a golden's files that are for people. `judgements` are all judgements, the worst
-    first. `verdicts` has the word and the symbol of each verdict, and whether a cell with it works. `runs` are the
-    names of the runs that are compared.
+    `goldens` is the path of the folder of goldens, and `files` its address, "" if no link can lead there. The table
+    `names` has the names of a golden's files that people can read. `judgements` are all judgements, the worst first.
+    `verdicts` has the word and the symbol of each verdict, and whether a cell with it works. `runs` are the names of
+    the runs that are compared.
     """
     comparison, identity = document.comparison, document.run.summary.identity
     rows = _Columns("case", "writer", "platform", "calls", "cost", "names")
@@ -171,20 +172,20 @@ def _cell(result: Result) -> dict[str, Hashable]:
 
 
 def _numbers(result: Result) -> Hashable:
-    """Return a cell's errors, and the elements that its message shows: place, expected and found value, difference."""
+    """Return a cell's errors, then the elements in its message as (index, expected value, found value, difference)."""
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
     return *_errors_of(result), tuple((*element, _distance(*element[1:])) for element in elements)
 
 
 def measured_in(result: Result | None) -> tuple[float | None, ...]:
-    """Return the error of a cell in units of noise, and its `COSTS`; an empty tuple if there is no cell."""
+    """Return a cell's error in units of noise, then its `COSTS`; an empty tuple if there is no cell."""
     if result is None:
         return ()
     return result.max_noise_error, *(cost_of(result, figure) for figure in COSTS)
 
 
 def _entries(run: Run) -> dict[str, dict[str, str]]:
-    """Return the title and the source of each entry of the knowledge base that a forecast or a cause names, by id."""
+    """Return, by id, title and source of the entries of the knowledge base that forecasts or causes of a run name."""
     named = {cause.upstream for cause in run.summary.causes if cause.upstream}
     for text in {result.forecast for result in run.results}:
         named |= {*_ENTRY.findall(text)}
@@ -202,7 +203,7 @@ def _is_known(value: float | None) -> bool:
 
 
 def _shown(value: object) -> object:
-    """Return a table's value as the page shows it: texts without control characters, and long lists shortened."""
+    """Return a value for the page's table: text without control characters, and long lists shortened."""
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
@@ -211,7 +212,7 @@ def _shown(value: object) -> object:
 
 
 def _timings(result: Result) -> list[float | None]:
-    """Return the time of each stage and the median of the repetitions in ms, then the peak of memory in MB."""
+    """Return the timings of a cell: each stage and the median of its repetitions in ms, then the peak memory in MB."""
     if not (timings := result.timings):
         return [None] * len(_TIMES)
     again = statistics.median(timings.runs) if timings.runs else None
@@ -228,7 +229,7 @@ def _distance(expected: str, found: str) -> str:
 
 
 def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
-    """Return the pieces of a text, in which the index of a value stands for the value: then many cells share pieces."""
+    """Return a text in pieces, with each of `values` replaced by its index, so that many cells share their pieces."""
     for mark, value in zip(_MARKS, values, strict=True):
         text = text.replace(value, mark) if value else text
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
@@ -249,16 +250,16 @@ def _release(named: MapRelease, platform: str = "") -> dict[str, str]:
 
 
 def filter_link(**terms: str | Sequence[str]) -> str:
-    """Return a link to the page's table, filtered by these terms, such as ``judgement="broken", writer="0.9.2"``.
+    """Return a link to the page's table that shows only the cells with these values, such as ``writer="0.9.2"``.
 
-    If a term has several values, a cell with any one of them is shown; such values may not have special characters.
+    A term may have several values, any of which is enough; these may not have special characters.
     """
     words = (term(name, of) if isinstance(of, str) else f"{name}:{','.join(of)}" for name, of in terms.items())
     return f"#filter={_quoted(' '.join(words))}"
 
 
 def term(name: str, value: str) -> str:
-    """Return a term of a filter, such as ``writer:0.9.2``; a value with special characters is put in quotes."""
+    """Return a term for the filter of the page's table: ``writer:0.9.2``. A value with special characters is quoted."""
     plain = re.fullmatch(r'[^\s",*?]+', value)
     return f"{name}:{value}" if plain else '{}:"{}"'.format(name, value.replace('"', ""))
 
@@ -269,7 +270,7 @@ def cell_link(key: CellKey) -> str:
 
 
 def cause_link(cause: str, judgement: str = "") -> str:
-    """Return a link to the finding of a cause and a judgement; without `judgement`, to the cause's worst finding."""
+    """Return a link to the page's finding about a cause, either that with this judgement or the worst one."""
     return f"#cause={_quoted(f'{cause}={judgement}' if judgement else cause)}"
 
 
@@ -282,10 +283,10 @@ def web_address(url: str) -> str:
 
 
 def file_address(source_url: str, goldens: str, folder: Path | None) -> str:
-    """Return the address of the folder of goldens, with a slash at the end; "" if a link would not lead there.
+    """Return the address at which the page links the folder of goldens, with a final slash; "" if no link can work.
 
-    The address is relative to `folder`, that of the page, if `source_url` is not a web address. Then the goldens must
-    be in the working folder, and the page in a file.
+    The address is below `source_url` if that is a web address, else a path relative to the page's `folder`. A relative
+    path needs goldens in the working folder, and a page that is written to a file.
     """
     if not _is_inside(goldens):
         return ""
@@ -300,7 +301,7 @@ def file_address(source_url: str, goldens: str, folder: Path | None) -> str:
 
 
 def _names(goldens: str, golden: str, *, is_online: bool) -> tuple[str, ...]:
-    """Return the names of a golden's files for people: those that are here, or all of them if they are only online."""
+    """Return the names of a golden's files that people can read: the present ones, or all if they are only online."""
     folder = f"{goldens}/{golden}"
     with contextlib.suppress(OSError, ValueError):  # a results folder may hold any text
         here = {file.name for file in Path(folder).iterdir()} if _is_inside(folder) else set()
@@ -309,7 +310,7 @@ def _names(goldens: str, golden: str, *, is_online: bool) -> tuple[str, ...]:
 
 
 def _is_inside(path: str) -> bool:
-    """Return whether a path stays in the working folder: a path that leads elsewhere is no folder of this project."""
+    """Return whether a path is relative and stays inside the working folder."""
     return bool(path) and not Path(path).is_absolute() and not path.startswith("/") and ".." not in Path(path).parts
 
 

@@ -32,7 +32,7 @@ MOST_JOBS = 256
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
-    """A cell before it runs."""
+    """A cell of a plan, with its promise and its forecast."""
 
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
@@ -52,7 +52,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
 
 
 class PlanReport(msgspec.Struct, frozen=True):
-    """What `jaxexport matrix --dry-run --json` prints."""
+    """The output of `jaxexport matrix --dry-run --json`: the planned cells, their counts and the cost to run them."""
 
     as_of: datetime.date  # The day as of which releases exist and cells are judged.
     planned: int  # The number of cells.
@@ -66,7 +66,7 @@ class PlanReport(msgspec.Struct, frozen=True):
 
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
-    """Return what is known about a plan before it runs: its cells with their promises and forecasts, and counts."""
+    """Return a report about a plan that has not run: its cells with promises and forecasts, and their counts."""
     cells, forecasts = [], CellForecasts(plan.cells, plan.calendar)
     for cell in plan.cells:
         window = promise_of_golden(cell.golden, cell.reader, windows)
@@ -104,7 +104,7 @@ _OF = {"reader": "in ", "writer": "by ", "platform": "on ", "deployment target":
 
 
 def print_plan(console: Console, plan: Plan) -> None:
-    """Print what is going to be run, and which goldens have no cell."""
+    """Print how many cells a plan has, of which goldens and in which readers, and which goldens have no cell."""
     cases = {golden.manifest.case for golden in plan.goldens}
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
     readers = [_reader_name(plan, release) for release in plan.readers]
@@ -125,7 +125,7 @@ def print_plan(console: Console, plan: Plan) -> None:
 
 
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
-    """Print each cell on a line, then the counts, then what the environments cost that have to be built."""
+    """Print each cell of a plan on a line, then counts, then the cost of the environments that must be built."""
     report = plan_report(plan, windows, cost)
     for cell in report.cells:
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
@@ -151,9 +151,10 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 
 def _just_before_writers(plan: Plan) -> list[str]:
-    """Return the readers that `window` has only since they were deployed just before a writer: with an older jax.
+    """Return the readers that a plan has only because each is the release just before a writer, with an older jax.
 
-    The line of counts explains these readers. Nobody named them, and the same jaxlib is also a reader with another jax.
+    They are named with this jax, since the same jaxlib is also a reader with a newer jax. Readers that the user has
+    named are left out.
     """
     named, spelled = {*plan.selection.named}, plan.spelled
     pairs = (reader.pair for reader in plan.readers if not reader.runtime and spelled.get(reader) == reader.pair)
@@ -180,8 +181,8 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
     Each job is a shard of the plan, so that `jaxexport judge` can merge the results. A job has one reader on one
     platform, because building environments is expensive, or several readers if there would be too many jobs.
-    ``platforms`` are the platforms that the job's machine must have. ``environments`` is a part of a cache's key, equal
-    for jobs that need the same environments. The parameter `options` are the options that select the whole plan.
+    ``platforms`` are the platforms that the job's machine must have. ``environments`` is a text for a cache key, equal
+    for jobs that need the same environments. The parameter `options` has the options that select the whole plan.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
     # `jaxexport matrix --shard` splits in the same way: a job names its part by number only.
@@ -204,7 +205,7 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
 
 def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
-    """Return a name for what is installed to run these cells, in characters that every cache accepts."""
+    """Return a cache key for the environments of these cells, in characters that every cache accepts."""
     readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
     content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
     # With our version, since another one may build the environment of a reader in another way.
@@ -213,5 +214,5 @@ def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
 
 
 def _reader_name(plan: Plan, reader: Release) -> str:
-    """Return the reader as the user named it on the command line, such as a wheel file; else its name."""
+    """Return a reader's name as the user wrote it on the command line, such as a wheel file, or else its usual name."""
     return plan.spelled.get(reader, reader.name)

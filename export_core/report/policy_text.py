@@ -23,10 +23,10 @@ from export_core.report.wording import unplanned_sentence
 
 
 def policy_text(policy: Policy, origins: Mapping[str, str], where: str, without: Collection[str] = ()) -> str:
-    """Return what `jaxexport policy show` prints: every key as YAML, but those of `without`.
+    """Return what `jaxexport policy show` prints: every key of a policy as YAML, except those in `without`.
 
-    Above a key that a file sets, a comment names that file and line, from `origins`. `where` names the file, or says
-    that there is none.
+    `origins` has the file and line of each key that a file sets, for a comment above it. `where` names the policy file,
+    or says that there is none.
     """
     values = msgspec.to_builtins(policy.without_locations(), builtin_types=(datetime.date,))
     whole = {name: _without_gaps(value) for name, value in values.items()}
@@ -50,7 +50,7 @@ def issues_text(issues: Sequence[KnownIssue]) -> str:
 
 
 def _without_gaps(value: Any) -> Any:
-    """Return a list whose entries have no empty fields any more; any value that is not a list unchanged."""
+    """Return a list with the empty fields of its entries removed; a value that is not a list is returned unchanged."""
     if not isinstance(value, (list, tuple)):
         return value
     return [
@@ -63,18 +63,18 @@ def _without_gaps(value: Any) -> Any:
 def proposal(
     results: Sequence[Result], summary: Summary, before: Summary | None = None, own_policy: Path | None = None
 ) -> str:
-    """Return known failures, as YAML, that cover the broken and owed cells of a run; "" if there are none.
+    """Return entries for `known_failures`, as YAML, that cover the broken and owed cells of a run; "" if none.
 
     Reason, owner, issue and expiry are left for the user to fill in.
 
     Args:
-        results: The cells.
+        results: The results of the run's cells.
         summary: The run as it is judged now.
         before: The run as it was judged when it ran.
-        own_policy: The file of the policy by which the run was made; None if no file says that any more.
+        own_policy: The policy file with which the run was made; None if that file does not exist any more.
 
     Raises:
-        ReportError: The run is only a part of the plan: the other cells may fail in another way, or not at all.
+        ReportError: The run is only a part of its plan, so that nobody knows how the other cells end.
     """
     found, to_do = _missing_part(summary)
     if found and before and before.as_of == summary.as_of and not _missing_part(before)[0]:
@@ -106,7 +106,7 @@ def proposal(
 
 
 def _missing_part(summary: Summary) -> tuple[str, str]:
-    """Return why a run is not whole, and what to do about a shard or a partial run, in words; ("", "") if it is."""
+    """Return why a run is only a part of its plan, and what to do, in words; ("", "") for a whole run."""
     if summary.shard:
         return f"shard {summary.shard.index} of {summary.shard.count}", "judge all shards together first"
     if summary.partial:
@@ -120,9 +120,9 @@ def _missing_part(summary: Summary) -> tuple[str, str]:
 
 
 def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
-    """Return cells in blocks, each with every combination of its cases, writers, readers and platforms.
+    """Return cells grouped into blocks, each with all combinations of some cases, writers, readers and platforms.
 
-    So an entry that names a block's cases, writers, readers and platforms covers its cells and no others.
+    So an entry that names a block's cases, writers, readers and platforms covers exactly the cells of the block.
     """
     blocks = [tuple(frozenset({part}) for part in scope) for scope in sorted(scopes)]
     # Readers are merged first, then writers, cases and platforms: that makes the fewest entries, since most failures
@@ -148,10 +148,10 @@ _LEAST = 20  # The fewest letters of a message: fewer would match other messages
 
 
 def _expected_message(result: Result) -> str:
-    """Return the part of a cell's message that a known failure expects: what is equal in every run of the cell.
+    """Return the part of a cell's message that is the same in every run, for the entry of a known failure.
 
-    It is the first line, up to the first text that differs between runs; for wrong numbers, up to the size of the
-    error.
+    It is the first line up to the first text that differs between runs, such as a path. For wrong numbers, it ends
+    before the size of the error.
     """
     line = result.message.strip().splitlines()[0] if result.message.strip() else ""
     if result.verdict is Verdict.NUMERICS:
@@ -161,7 +161,7 @@ def _expected_message(result: Result) -> str:
 
 
 def _tracked_by(issue: KnownIssue | None) -> str:
-    """Return what tracks a failure: the upstream issue, or the id of a fault that nobody has reported; else ""."""
+    """Return the upstream issue that tracks a failure, or the id of a fault that nobody has reported; "" if neither."""
     if issue is None or (issue.documented and not issue.issue):
         return ""
     return issue.issue or issue.id
@@ -175,12 +175,12 @@ def _entry(
     built: Mapping[str, datetime.date],
     issue: KnownIssue | None,
 ) -> str:
-    """Return the known failure, as YAML, for cells that fail with the same verdict, stage and message.
+    """Return an entry for `known_failures`, as YAML, for cells that fail with the same verdict, stage and message.
 
     Args:
         failure: The verdict, the stage and the message.
-        scopes: The cells.
-        others: Cells of the run that do not fail; a comment warns if the entry also covers some of them.
+        scopes: The cells that fail.
+        others: Cells of the run that do not fail. A comment warns if the entry also covers some of them.
         as_of: The day on which the entry is added.
         built: The build dates of releases, by which their names are sorted.
         issue: The known issue that explains the failure, if any.

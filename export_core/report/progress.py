@@ -36,16 +36,16 @@ MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each 
 
 
 def is_redrawn(console: Console) -> bool:
-    """Return whether a console shows a progress bar. A dumb terminal cannot redraw a line: it gets those of a log."""
+    """Return whether a console can redraw a line, and so shows a progress bar. A dumb terminal gets lines of a log."""
     return console.is_interactive and not console.is_dumb_terminal
 
 
 class TimeLeft:
-    """How long a run still takes: a range, estimated from what has run so far, which narrows with time.
+    """An estimate of the time that a run still takes: a range of seconds, which narrows as cells end.
 
-    The time of a cell depends on its reader: an old reader refuses what a new reader runs. Deciding cells run first.
+    The time of a cell depends on its reader, since old readers refuse what new readers run. Deciding cells run first.
     Until some unpromised cells of a reader have run, each is expected to take a fixed part of the time of a promised
-    cell. Unpromised cells of other readers are no guide: the old readers come first, and refuse most.
+    cell. Unpromised cells of other readers say little: the old readers come first, and refuse most.
 
     `cells` counts the cells by the name of their reader and whether they are promised.
     """
@@ -67,7 +67,7 @@ class TimeLeft:
         self._ended = 0.0  # When something ended last.
 
     def environment(self, reader: str) -> None:
-        """Count an environment that was found or built for `reader`, the name of a reader."""
+        """Count an environment that was found or built. `reader` is the name of its reader."""
         self._ready.add(reader)
         self._environments += 1
         self._ended = self._now()
@@ -89,9 +89,9 @@ class TimeLeft:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
     def range(self) -> tuple[float, float] | None:
-        """Return the least and the most seconds that are left; None at the end, and while it cannot be told.
+        """Return the least and the most seconds that the run may still take; None if unknown, or if no cell is left.
 
-        It cannot until some cells have ended, and while their times differ so much that their mean says nothing.
+        They are unknown until some cells have ended, and while the times of these differ too much for a mean.
         """
         if not self._left.total() or self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
             return None
@@ -105,7 +105,7 @@ class TimeLeft:
         return seconds / factor, seconds * factor
 
     def __format__(self, before: str) -> str:
-        """Return the format spec, then the range, such as ``0:02:40 to 0:04:10``; "" while the range is not known."""
+        """Return the text `before` and the range, such as ``0:02:40 to 0:04:10``; "" while the range is not known."""
         seconds = self.range()
         times = [str(datetime.timedelta(seconds=round(end))) for end in seconds or ()]
         return f"{before}{' to '.join(times)}" if times else ""
@@ -117,7 +117,7 @@ class TimeLeft:
         return self._clock() - self._started
 
     def _seconds(self) -> float:
-        """Return the seconds, estimated when a cell or a build last ended, that all cells and builds left will take."""
+        """Return how many seconds the remaining cells and builds will take, estimated when the last one ended."""
         measured = self._ended - self._done[0][0]
         # So long that the cells that ended meanwhile also began then: else the time of a long one looks like speed.
         since = self._ended - max(SPEED_SECONDS, measured / 2, self._longest)
@@ -131,7 +131,7 @@ class TimeLeft:
         return seconds_a_cost * self._cost_left() + len(to_build) * seconds_of_a_build
 
     def _cost_left(self) -> float:
-        """Return the expected cost of all cells that are left, in seconds."""
+        """Return the expected cost in seconds of all cells that have not ended."""
         promised, others = ([kind for kind in self._cells if kind[1] is of_promised] for of_promised in (True, False))
         typical = self._mean(promised, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
         return sum(
@@ -140,13 +140,13 @@ class TimeLeft:
         )
 
     def _uncertainty(self) -> float:
-        """Return the standard error of the mean time of all cells that have ended, as a part of that mean."""
+        """Return the standard error of the mean time of all ended cells, as a fraction of that mean."""
         cells, mean = self._cells.total(), sum(self._costs.values()) / self._cells.total()
         variance = max(self._squares / cells - mean * mean, 0.0)
         return (variance / (cells - 1)) ** 0.5 / mean if mean else 0.0
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
-        """Return the mean cost of cells of these kinds, averaged with `weight` imaginary cells of cost `expected`.
+        """Return the mean cost of ended cells of these kinds, and of `weight` imaginary cells of cost `expected`.
 
         A kind is the name of a reader, and whether the cells are promised.
         """
@@ -155,7 +155,7 @@ class TimeLeft:
 
 
 class RunProgress:
-    """A context manager that shows the progress of one run. The caller passes every result to `result`."""
+    """A context manager that shows the progress of a run, in which the method `result` is called with every result."""
 
     def __init__(
         self, console: Console, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
@@ -199,17 +199,17 @@ class RunProgress:
         self._bar.stop()
 
     def note(self, text: str) -> None:
-        """Show a line about an event that is not the result of a cell, such as the death of a worker."""
+        """Show a line about an event other than the result of a cell, such as the death of a worker."""
         self._line(f"  {text}", style="bright_black")
 
     def environment(self, reader: Release) -> None:
-        """Count a reader whose environment is found or built. May be called from any thread."""
+        """Count a reader whose environment was found or built. Any thread may call this."""
         self._ready.add(reader.pair)
         self._time_left.environment(reader.pair)
         self._bar.update(self._task, state=self._short_state())
 
     def result(self, result: Result) -> None:
-        """Count the result of a cell, and show the progress, and an urgent failure if it is the first of its kind."""
+        """Count the result of a cell, and show the progress. The first failure of each urgent kind is shown too."""
         reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1
@@ -267,9 +267,9 @@ class RunProgress:
         return f"environments {len(self._ready)}/{self._readers}"
 
     def _promised_cells(self, what: str = "promised cells") -> str:
-        """Return the promised cells in words, such as ``promised cells done: 812 of 1,350, 2 causes``.
+        """Return the progress of the promised cells in words: ``promised cells done: 812 of 1,350, 2 causes``.
 
-        The report counts fewer if a runtime's promise leaves out why it refused some: then they are named too.
+        Cells of another runtime that were refused for a reason that its promise excludes are counted as outside.
         """
         # "promised: 2 of 2" would read as two promises kept.
         done = f"{what} done: {self._promised:,} of {self._all_promised:,}"
@@ -284,11 +284,11 @@ class RunProgress:
         return f" · so far {failures}" if failures else ""
 
     def _short_state(self) -> str:
-        """Return the text beside the bar: environments, until all of them are built, and the promised cells."""
+        """Return the text beside the progress bar: the environments until all are built, and the promised cells."""
         building = f"{self._environments()} · " if len(self._ready) < self._readers else ""
         return f"{building}{self._promised_cells('promised')}"  # In 80 columns there is room for one word.
 
     def _state(self) -> str:
-        """Return the end of a line in a log: promised cells, environments, failures so far and the time left."""
+        """Return the end of a progress line in a log: promised cells, environments, failures so far, time left."""
         time_left = f" · {text} left" if (text := str(self._time_left)) else ""
         return f" · {self._promised_cells()} · {self._environments()}{self._failed_so_far()}{time_left}"

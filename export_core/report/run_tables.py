@@ -12,9 +12,9 @@ from export_core.run.run import Run
 
 
 def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
-    """Return the rows of the table by writer, the newest first: a short name of the case, and the cells by reader.
+    """Return the rows of the table of cells for each writer, the newest writer first.
 
-    A row has the cells of one golden on one platform, ordered by the readers' build dates.
+    A row is the short name of a case, and the cells of one golden on one platform, ordered by the readers' build dates.
     """
     names = short_names({result.case for result in run.results})
     rows: dict[Release, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
@@ -25,7 +25,7 @@ def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
 
 
 def short_names(cases: Collection[str]) -> dict[str, str]:
-    """Return a short name for each case id: the id without the leading parts that all ids share."""
+    """Return a short name for each case id: the id without the leading parts that are the same in all ids."""
     parts = [case.split(".") for case in cases]
     shared = 0
     # At least the last part stays: a name is never empty.
@@ -36,30 +36,33 @@ def short_names(cases: Collection[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MapRelease:
-    """A writer or a reader on any platform. `several` means that the run has this jaxlib with several jax releases."""
+    """A writer or a reader of a map, on any platform.
+
+    `several` is whether the run has the jaxlib of this release with several releases of jax.
+    """
 
     release: Release
     several: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
-        """The name in tables, maps and sentences, with its jax only if the run has several jax with this jaxlib."""
+        """The name in tables, maps and sentences, with the version of jax only if `several` is true."""
         return self.in_words.replace("==", " ")
 
     @property
     def column(self) -> str:
-        """The name above a column; only the version for a runtime whose own name stands above its columns."""
+        """The name above a column of the map; only the version for a runtime, whose name is above its columns."""
         return self.release.runtime.partition("==")[2] or self.name
 
     @property
     def in_words(self) -> str:
-        """The name in the form that `ranges` takes, such as ``iree==3.13.0``; with its jax if there are `several`."""
+        """The name in the form for `ranges`, such as ``iree==3.13.0``, with the version of jax if `several` is true."""
         # In brackets: "0.10.1 with jax 0.10.2 to 0.11.1" would be a range of jax.
         return f"{self.release.name} (jax {self.release.jax})" if self.several else self.release.name
 
     @property
     def term(self) -> str:
-        """The name by which the page's filter finds it: the jaxlib, with its jax if there are several."""
+        """The name in the filter of the page's table: the jaxlib, with the version of jax if `several` is true."""
         return self.release.pair if self.several else self.release.name
 
 
@@ -69,7 +72,10 @@ PARTLY = "partly"
 
 @dataclass(frozen=True)
 class Square:
-    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first."""
+    """A square of the map: the number of cells of each judgement, the worst first.
+
+    The cells are those of one writer, one reader and one platform.
+    """
 
     promised: bool
     counts: Mapping[Judgement, int]
@@ -81,15 +87,15 @@ class Square:
 
     @property
     def look(self) -> str:
-        """The look of the square: its worst judgement, or `PARTLY` if that is `outside` and some cells work."""
+        """The look of the square: its worst judgement, but `PARTLY` if the worst is `outside` and some cells work."""
         partly = self.worst is Judgement.OUTSIDE and any(judgement.facts.works for judgement in self.counts)
         return PARTLY if partly else str(self.worst)
 
     @property
     def counted_judgements(self) -> tuple[Judgement, ...]:
-        """The judgements whose cells are counted by the number in the square: all that fail the run, or else the worst.
+        """The judgements of the cells that the number in the square counts: those that fail the run, or else the worst.
 
-        Empty if the colour alone says all: the cells work, or all of them fail.
+        Empty if the colour alone says enough, since all cells are kept or bonus, or all are outside.
         """
         if self.look in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE):
             return ()
@@ -97,13 +103,16 @@ class Square:
 
     @property
     def counted(self) -> int | None:
-        """The number that every medium shows: that of the cells with a counted judgement; None without one."""
+        """The number in the square, which counts the cells with `counted_judgements`; None for no number."""
         return sum(self.counts[judgement] for judgement in self.counted_judgements) or None
 
 
 @dataclass(frozen=True)
 class MapRow:
-    """A writer on one platform: first and last day of its window, number of goldens, and squares by reader."""
+    """A row of the map, for a writer on one platform: its window, number of goldens, and squares by reader.
+
+    `since` and `until` are the first and the last day of the window.
+    """
 
     writer: MapRelease
     platform: str
@@ -132,7 +141,7 @@ class ReleaseMap:
 
 
 def release_map(run: Run) -> ReleaseMap:
-    """Return the map of all results of a run."""
+    """Return the map of a run, with every result in one of its squares."""
     writers, readers = map_releases(run.writers), map_releases(run.readers)
     windows = run.policy.window_lengths()
     rows = [
@@ -158,15 +167,15 @@ def release_map(run: Run) -> ReleaseMap:
 
 
 def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
-    """Return the releases as a map shows them; those of a jaxlib with several jax releases also name their jax."""
+    """Return each release in the form in which maps show it, with its jax if its jaxlib occurs with several jax."""
     several = with_several_jax(releases)
     return {release: MapRelease(release, release.name in several) for release in releases}
 
 
 def named_among(releases: Collection[Release], among: Sequence[Release]) -> str:
-    """Return releases of a run in words, neighbours among all of them as a range: ``0.9.2 to 0.11.0, 0.12.0.1``.
+    """Return releases in words, as ranges such as ``0.9.2 to 0.11.0, 0.12.0.1`` if they are neighbours in `among`.
 
-    A jaxlib that is among them with several jax is named with its jax: ``0.10.0, 0.10.1 (jax 0.10.2) to 0.11.1``.
+    A jaxlib that is in `among` with several jax is named with its jax: ``0.10.0, 0.10.1 (jax 0.10.2) to 0.11.1``.
     """
     names = {release: named.in_words for release, named in map_releases(among).items()}
     ordered = [name for release, name in names.items() if release in releases]

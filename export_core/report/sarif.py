@@ -22,7 +22,7 @@ _LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 
 
 def sarif_file(document: Document) -> bytes:
-    """Return a run as a SARIF file. The lines of tests are looked up in the current folder."""
+    """Return the report of a run as a SARIF file. The lines of tests are looked up in the current folder."""
     summary, tests = document.run.summary, affected_tests(document.findings)
     rules: dict[str, dict[str, Any]] = {}
     for finding in document.findings:
@@ -42,7 +42,7 @@ def sarif_file(document: Document) -> bytes:
 
 
 def _invocation(document: Document, left_out: int) -> dict[str, Any]:
-    """Return SARIF's `invocation`: the exit code with the headline, and how many results were left out of the file."""
+    """Return SARIF's `invocation`: the exit code, the headline, and how many results are left out of the file."""
     summary, identity = document.run.summary, document.run.summary.identity
     times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
     note = (
@@ -59,7 +59,7 @@ def _invocation(document: Document, left_out: int) -> dict[str, Any]:
 
 
 def _rule_id(finding: Finding) -> str:
-    """Return the id of the finding's cause, which later runs repeat; the kind of the finding if it has no cause."""
+    """Return the SARIF rule of a finding: the id of its cause, the same in later runs, or else the finding's kind."""
     return _text(finding.cause.id) if finding.cause else finding.title.lower().replace(" ", "-")
 
 
@@ -99,7 +99,7 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
 
 
 def _place(test: AffectedTest, summary: Summary) -> SourceLine:
-    """Return where a result points: to the line of the test, else to the manifest of a golden, else to the policy.
+    """Return the line that a SARIF result points to: of the test, or else of a golden's manifest or of the policy.
 
     GitHub refuses a result that points to no file.
     """
@@ -112,7 +112,7 @@ def _place(test: AffectedTest, summary: Summary) -> SourceLine:
 
 
 def _text(text: str) -> str:
-    """Return a text changed so that viewers show it as plain text: ``[a](b)`` would be a link in SARIF messages."""
+    """Return a text escaped for a SARIF message, in which ``[a](b)`` would otherwise be a link."""
     return shown(text).replace("](", "]\N{ZERO WIDTH SPACE}(")
 
 

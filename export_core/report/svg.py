@@ -28,7 +28,7 @@ def picture(kind: str, width: float, height: float, label: str, *, standalone: b
 
 
 def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attributes: object) -> Xml.Element:
-    """Add an element of the class `kind` to its parent and return it; ``_`` in an attribute's name becomes ``-``."""
+    """Add an SVG element of the class `kind` to `parent`, and return it. ``_`` in an attribute's name becomes ``-``."""
     element = Xml.SubElement(parent, tag, {"class": kind} if kind else {})
     for name, value in attributes.items():
         element.set(name.replace("_", "-"), _number(value) if isinstance(value, float | int) else str(value))
@@ -38,10 +38,7 @@ def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attr
 
 
 def width_of(text: str, size: float) -> float:
-    """Return the approximate width of a text in a font of this size, without loading a font.
-
-    `math.fsum` gives the same width in every Python: from 3.12 on, `sum` loses fewer digits than before.
-    """
+    """Return the approximate width of a text in a font of this size. It is the same on every machine."""
     widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
     return size * math.fsum(widths)
 
@@ -54,8 +51,8 @@ def _number(value: float) -> str:
 class Axis:
     """A time scale that gives days positions from 0 to `length`, with a slot of width `slot` for each release.
 
-    `slots` are the middles of the releases' slots. `days` and `places` are the corners of the scale, which is linear
-    between neighbouring corners.
+    `slots` are the middles of the releases' slots. `days` and `places` are the days and the positions of the scale's
+    corners, between which it is linear.
     """
 
     length: float
@@ -77,7 +74,7 @@ class Axis:
         return self._place(day, after)
 
     def months(self, room: float) -> Iterator[tuple[datetime.date, float]]:
-        """Yield first days of months with their positions, at least `room` apart; January has priority, then July."""
+        """Yield the first days of the months to label, with their positions, which are at least `room` apart."""
         first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
         # January, then July, and so on: the least useful months are left out.
         taken: list[tuple[datetime.date, float]] = []
@@ -89,7 +86,7 @@ class Axis:
         yield from sorted(taken)
 
     def _place(self, day: datetime.date, after: int) -> float:
-        """Return the position of a day that is before the corner with index `after`; an end of the scale if beyond."""
+        """Return the position of a day. `after` is the index of the first corner of the scale after this day."""
         if after == 0:
             return self.places[0]
         if after == len(self.days):
@@ -99,7 +96,7 @@ class Axis:
 
 
 def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: float, label: float) -> None:
-    """Draw a line for each month from `top` to `bottom`, with its name on the base line `label`."""
+    """Draw a vertical line for each month from `top` to `bottom`, with the month's name at the height `label`."""
     for day, place in axis.months(36):
         add(root, "line", "grid", x1=left + place, y1=top, x2=left + place, y2=bottom)
         kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
@@ -107,7 +104,7 @@ def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: f
 
 
 def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
-    """Return a scale for releases built on these days, in order, that ends after `until`.
+    """Return a time scale for releases built on these days, which ends after `until`.
 
     Args:
         built: The build dates, in order; without any, the scale has length 0.
@@ -136,7 +133,7 @@ def make_axis(built: Sequence[datetime.date], until: datetime.date, length: floa
 
 
 def _apart(wanted: Sequence[float], least: float) -> list[float]:
-    """Return the positions closest to those wanted, by least squares, whose distances are at least `least`."""
+    """Return positions that are at least `least` apart and as close as possible to those wanted, by least squares."""
     # With the least distances subtracted, positions must only not decrease: neighbours that decrease are pooled.
     pools: list[tuple[float, int]] = []
     for index, place in enumerate(wanted):

@@ -38,10 +38,10 @@ _TO_DO = "to do"  # The label of advice.
 
 
 def print_report(console: Console, document: Document, *, full: bool = False, has_page: bool = False) -> None:
-    """Print the writers, the findings, the changes since a baseline, what to run next, and the headline.
+    """Print the report of a run: writers, findings, changes since a baseline, commands to run next, and the headline.
 
-    With `full`, print every cell, and every finding with all of its evidence. With `has_page`, do not suggest to write
-    the HTML page, which the same command writes.
+    With `full`, every cell is printed, and every finding with all of its evidence. With `has_page`, the commands do not
+    include the one that writes the HTML page, since this command writes it.
     """
     comparison = document.comparison
     if full:
@@ -65,21 +65,21 @@ def print_report(console: Console, document: Document, *, full: bool = False, ha
 
 
 def print_findings(console: Console, collected: Iterable[Finding]) -> None:
-    """Print each finding with its title, which is coloured, and with all of its evidence."""
+    """Print each finding with its coloured title and all of its evidence."""
     for finding in collected:
         console.print()
         _print_finding(console, finding.kind, finding.sentence, finding.details)
 
 
 def print_headline(console: Console, document: Document) -> None:
-    """Print the last lines: the headline, the counts, the exit code."""
+    """Print the last lines of a report: the headline, then the counts and the exit code."""
     line, counts = document.headline
     print_lines(console, wrapped(line, console.width, indent=2), document.look.facts.style)
     print_lines(console, wrapped(counts, console.width, indent=2))
 
 
 def _print_short(console: Console, document: Document) -> None:
-    """Print the findings that decide the exit code, the first of a kind with evidence; then a line per other kind."""
+    """Print the first findings of each kind that decides the exit code, with evidence; then a line per other kind."""
     kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
     most = _shares([len(kinds[kind]) for kind in deciding])
@@ -114,9 +114,9 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _shares(sizes: Sequence[int]) -> list[int]:
-    """Return how many findings of each kind to show, given how many there are: at least one, `MOST_SHOWN` in all.
+    """Return how many findings of each kind to show, given the number of findings of each kind.
 
-    If some kinds have fewer findings than their share, the first kinds with more of them get that room.
+    Each kind gets one. The first kinds get more until `MOST_SHOWN` are reached in all.
     """
     shares = [min(size, 1) for size in sizes]
     for place, size in enumerate(sizes):
@@ -125,7 +125,7 @@ def _shares(sizes: Sequence[int]) -> list[int]:
 
 
 def _print_changes(console: Console, comparison: RunDifference) -> None:
-    """Print what changed since a baseline: some cells that regressed or were fixed, and a line for each other kind."""
+    """Print what changed since a baseline: some cells that regressed or were fixed, and a line per other change."""
     print_findings(console, comparison.caveats)
     for kind, of_kind in by_kind(comparison.changes).items():
         most = MOST_SHOWN if kind.is_open else 0
@@ -139,7 +139,7 @@ def _print_changes(console: Console, comparison: RunDifference) -> None:
 
 
 def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
-    """Return the kinds of findings that decide the exit code of a run, each once; `kinds` are those of all findings."""
+    """Return those of `kinds`, the kinds of a run's findings, that decide the exit code, each once."""
     kinds = list(dict.fromkeys(kinds))
     also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
     return [kind for kind in kinds if kind.exit_code or kind is also]
@@ -148,7 +148,7 @@ def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
 def _print_finding(
     console: Console, kind: FindingKind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
 ) -> None:
-    """Print a finding. `most` is the largest number of lines of one text; 0 prints all lines."""
+    """Print a finding. At most `most` lines of each text are printed; 0 prints all lines."""
     lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)
     first = Text(lines[0])
     first.stylize(kind.style, 0, len(kind.title))
@@ -159,12 +159,11 @@ def _print_finding(
 def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first: bool) -> list[tuple[str, str]]:
     """Return the details of a finding for the short report, so few that three findings fit on a screen.
 
-    For a known issue, these are its name and what to do. Otherwise they are the first line of the message, what the
-    difference looks like, and the command that reproduces the cell; the report ends with that of the worst finding.
-    Advice follows for the worst finding (`is_worst`), and for the first of a kind (`is_first`) if the kind has its own.
-    It also follows for calls that only jax registers, and for cells that were not run: there is nothing to explain.
-    Any other cell that fails has the command that says why, how to reproduce it, and what to do. `folder` is that of
-    the run.
+    For a known issue, they are its name and what to do. Otherwise they are the first line of the message, what the
+    difference looks like, and a command: the report ends with that of the worst finding, and so it is left out there.
+    Advice is added for the worst finding (`is_worst`), and for the first of a kind (`is_first`) whose kind has advice.
+    It is also added for calls that only jax registers, and for cells that were not run. For other cells that fail, the
+    command is `jaxexport explain`, which prints the advice. `folder` is the folder of the run.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -185,10 +184,10 @@ def _evidence(finding: Finding, folder: Path | None, *, is_worst: bool, is_first
 
 
 def _counted(rest: Sequence[Finding], run: Run, width: int, summary: Summary | None = None, *, least: int = 0) -> str:
-    """Return counts and the first names, such as ``4 causes, 12 cells: t.a in 0.9.2, t.b in 0.11.0 and 2 more``.
+    """Return findings in brief, such as ``4 causes, 12 cells: t.a in 0.9.2, t.b in 0.11.0 and 2 more``.
 
-    As many findings are named as two lines of `width` have room for, but at least `least` and at most `_MOST_NAMED`.
-    Give `summary` only if these are all findings of their kind.
+    As many findings are named as fit on two lines of `width` columns, but at least `least` and at most `_MOST_NAMED`.
+    Pass `summary` only if these are all findings of their kind.
     """
     if not (cells := cells_of(rest, summary)):
         return f"{len(rest)} more"
@@ -206,9 +205,9 @@ def _counted(rest: Sequence[Finding], run: Run, width: int, summary: Summary | N
 
 
 def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
-    """Return the case of a finding, its readers, its known issue, and of known failures their issue and last day.
+    """Return a name for a finding: its case and readers, its known issue, and the issue and end of a known failure.
 
-    Several cases with one known issue are named by that. `cases` has the short name of each case.
+    A finding about several cases with one known issue is named by the issue. `cases` has the short name of each case.
     """
     cells, cause = Cells(finding.results), finding.cause
     first, *others = dict.fromkeys(cases[result.case] for result in cells.results)
@@ -222,9 +221,9 @@ def _name(finding: Finding, run: Run, cases: Mapping[str, str]) -> str:
 
 
 def _next_steps(document: Document, *, full: bool, has_page: bool) -> list[tuple[str, str]]:
-    """Return the commands to run next: the worst cell again, why it fails, what did not run, and the whole report.
+    """Return the commands to run next, as details with the label "next".
 
-    Of a cell that did not run there is nothing to reproduce or to explain: the run is continued.
+    They run the worst cell again, explain it, continue the run if some cells did not run, and show the whole report.
     """
     deciding = _deciding(finding.kind for finding in document.findings)
     finding = next((one for one in document.findings if one.cause and one.kind in deciding), None)
@@ -263,9 +262,9 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 
 
 def table_lines(run: Run, width: int) -> list[Text]:
-    """Return the lines of the table of writers, in colours. Its third column is wrapped, so that it fits into `width`.
+    """Return the coloured lines of the table of writers, whose third column is wrapped to fit into `width` columns.
 
-    Of more than `MOST_ROWS` writers, those with a cell that fails the run are shown rather than others.
+    At most `MOST_ROWS` writers are shown, first those with a cell that fails the run.
     """
     names, readers = map_releases(run.writers), map_releases(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
@@ -304,7 +303,7 @@ def table_lines(run: Run, width: int) -> list[Text]:
 
 
 def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> tuple[Text, Text]:
-    """Return two texts about a writer: how its promised cells ended, by reader; how many of its other cells work.
+    """Return two texts about the cells of a writer: how promised cells ended in each reader, and how many others work.
 
     A text is empty if the writer has no such cell.
     """
@@ -342,7 +341,7 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 
 
 def print_cells(console: Console, run: Run) -> None:
-    """Print a paragraph for each golden: its outcome in each reader. Neighbours with the same outcome are a range."""
+    """Print a paragraph for each golden with its outcome in each reader. Readers with the same outcome are a range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
     writers = map_releases(run.writers)
     for writer, rows in grid(run).items():

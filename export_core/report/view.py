@@ -111,9 +111,8 @@ _OF_PROCESSOR = _OTHER_NUMBERS_TOO.format(
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
-    Cells with the same judgement and cause share a finding. Refusals outside the window are expected, and not findings.
-    Other findings follow: that nothing was promised, what no cell covers, declared changes of custom calls, goldens
-    without a cell, and what was accepted on purpose.
+    Cells with the same judgement and cause share a finding. Expected refusals outside the window have none. There are
+    also findings about the run, such as that nothing was promised, or that goldens have no cell.
     """
     findings = [
         _cause_finding(cause, number, group, run)
@@ -126,12 +125,12 @@ def view(run: Run, comparison: RunDifference | None = None) -> Document:
     if comparison is None and BONUS_LOST in run.policy.fail_on:
         findings.append(Finding(NOT_CHECKED, 1_000_000, f"fail_on: {NO_BASELINE}"))
     asked = asked_of(run)
-    findings = [_as_asked(finding, asked) for finding in findings]
+    findings = [_with_run_options(finding, asked) for finding in findings]
     return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
 
 
-def _as_asked(finding: Finding, asked: Mapping[str, str]) -> Finding:
-    """Return a finding in whose commands the options of the run, such as its policy, are added."""
+def _with_run_options(finding: Finding, asked: Mapping[str, str]) -> Finding:
+    """Return a finding with the options of the run, such as its policy, added to the commands in its texts."""
     sentence, brief, fault = (with_asked(text, asked) for text in (finding.sentence, finding.brief, finding.fault))
     details = ((label, with_asked(text, asked) if label == "to do" else text) for label, text in finding.details)
     return replace(finding, sentence=sentence, brief=brief, fault=fault, details=tuple(details))
@@ -170,10 +169,11 @@ def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str = Policy().goldens) -> Finding:
-    """Return the finding for one cell that fails its run. Its kind is a broken promise unless another kind fits better.
+    """Return the finding about one cell that fails its run.
 
-    For example, a failure in the golden's own writer breaks no promise. `issues` are the known upstream issues, in
-    which the cell's own issue is looked up, and `goldens` is the folder of goldens.
+    The kind of the finding is a broken promise unless another kind fits better: a failure in the golden's own writer
+    breaks no promise. `issues` are known upstream issues that may explain the cell, and `goldens` is the folder of
+    goldens.
     """
     kind = result.judgement.facts.kind or BROKEN_PROMISE
     if result.judgement.facts.works:
@@ -195,11 +195,11 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
         kind = OTHER_PROCESSOR if result.processors and not doubt else NOT_REPLAYABLE
-        todo = _in_doubt_to_do(result, goldens) if doubt else kind.to_do
-        todo = _of_processor(result, goldens) if kind is OTHER_PROCESSOR else todo
+        todo = _in_doubt_advice(result, goldens) if doubt else kind.to_do
+        todo = _processor_advice(result, goldens) if kind is OTHER_PROCESSOR else todo
         details = (*evidence(result), ("to do", todo))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
-        kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
+        kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _rounding_advice(result)))
     elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and not result.promised:
         kind = OTHER_NUMBERS
     return Finding(kind, 0, sentence, details, (result,))
@@ -220,7 +220,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
     fault, doubted = device_limit(example), None
-    own = _in_own_writers(group, run) if kind is NOT_REPLAYABLE else []
+    own = _own_writer_cells(group, run) if kind is NOT_REPLAYABLE else []
     if kind is NOT_REPLAYABLE:
         fault = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
         doubted = max((one for one in own if one.is_beyond_rounding), key=_noise_error, default=None)
@@ -233,16 +233,16 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     because = fault or (f"{cause.change}." if cause.change else "")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
-    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run)
+    todo = _rounding_advice(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
     if kind in (AUDIT_FAILED, DEVICE_LIMIT):
         todo = kind.to_do
     if kind is OTHER_PROCESSOR:
-        todo = _of_processor(max(own, key=_noise_error), run.policy.goldens)
+        todo = _processor_advice(max(own, key=_noise_error), run.policy.goldens)
     if doubted:
-        todo = _in_doubt_to_do(doubted, run.policy.goldens)
+        todo = _in_doubt_advice(doubted, run.policy.goldens)
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
     goldens = tuple({f"{result.golden}: " for result in group})
     undecided = [line for line in run.summary.undecided if line.startswith(goldens)]
@@ -260,8 +260,8 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     return Finding(kind, number, sentence, texts, tuple(group), cause, brief, fault)
 
 
-def _in_own_writers(group: Sequence[Result], run: Run) -> list[Result]:
-    """Return the cells of a run that show that a golden of the cells in `group` fails in its own writer."""
+def _own_writer_cells(group: Sequence[Result], run: Run) -> list[Result]:
+    """Return the cells of a run in which a golden fails in its own writer, for the goldens of the cells in `group`."""
     goldens = {result.golden for result in group}
     return [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
 
@@ -271,9 +271,9 @@ def _noise_error(result: Result) -> float:
 
 
 def _processors(own: Sequence[Result]) -> str:
-    """Return which processors wrote and read goldens that fail in their own writer, in the cells `own`.
+    """Return in words which processors wrote and read the goldens of these cells, which fail in their own writer.
 
-    The text is "" if a golden fails in its own writer on the same processor.
+    The text is "" if any of them was written and read on the same processor.
     """
     texts = dict.fromkeys(result.processors for result in own)
     return "" if "" in texts else "; ".join(texts)
@@ -282,7 +282,7 @@ def _processors(own: Sequence[Result]) -> str:
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
     """Return a sentence that says what happened to the cells of a cause, in which stage and in which releases.
 
-    `subject` begins the sentence; if it is "", the number of cells and their cases do.
+    The sentence begins with `subject`, or if that is "", with the number of cells and their cases.
     """
     cells = Cells(run.by_cause[cause.judgement, cause.id])
     # The phrases are in the singular: "was refused" becomes "were refused".
@@ -313,7 +313,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
 
 
 def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
-    """Return the known failure that lists a cell, in words: reason, owner, issue and end; "" if none lists it."""
+    """Return in words the policy's entry for a known failure: reason, owner, issue, end; "" if the cell has none."""
     entry = matching_entry(example, policy.known_failures) if example.judgement is Judgement.KNOWN else None
     if entry is None:
         return ""
@@ -321,7 +321,7 @@ def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
 
 
 def _todo_of(issue: KnownIssue, result: Result, goldens: str) -> str:
-    """Return what to do about a known issue that a cell shows; `goldens` is the folder of goldens."""
+    """Return the advice about the known issue that explains a cell. `goldens` is the folder of goldens."""
     return todo_about(issue, f"{goldens}/{result.golden}/{ARTIFACT}", result.custom_calls, result.reader)
 
 
@@ -364,7 +364,7 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
 
 
 def _run_again(run: Run) -> str:
-    """Return how to run the cells of a run that were not run, as the end of a sentence that begins with a verb."""
+    """Return advice on how to run the missing cells of a run, as a part of a sentence that begins with a verb."""
     if shards := run.summary.not_run_shards:
         which = f"shard {shards[0]}" if len(shards) == 1 else f"shards {few([*map(str, shards)])}"
         return f"run {which} again with --resume (in CI, its job), and join all shards again"
@@ -372,29 +372,29 @@ def _run_again(run: Run) -> str:
     return f"run `{command}`" if command else "run the same `jaxexport matrix` command with --resume"
 
 
-def _in_doubt_to_do(result: Result, goldens: str) -> str:
-    """Return the advice about a golden whose stored outputs are in doubt, by its cell in its own writer."""
+def _in_doubt_advice(result: Result, goldens: str) -> str:
+    """Return the advice about a golden whose stored outputs are in doubt, given its cell in its own writer."""
     steps = steps_in_doubt(result, golden_folder(result, goldens))
     return " ".join([*steps, f"`{why_command('explain', result)}` compares both sides with double precision."])
 
 
-def _of_processor(result: Result, goldens: str) -> str:
-    """Return the advice about numbers that may depend on the processor, by the golden's cell in its own writer."""
+def _processor_advice(result: Result, goldens: str) -> str:
+    """Return the advice about numbers that may depend on the processor, given the golden's cell in its own writer."""
     folder = shlex.quote(str(golden_folder(result, goldens)))
     return OTHER_PROCESSOR.to_do.format(why_command("explain", result), folder)
 
 
-def _of_rounding(example: Result) -> str:
+def _rounding_advice(example: Result) -> str:
     """Return the advice about a cell whose difference looks like rounding."""
     commands = why_command("reduce", example, "-o", "reduced"), why_command("explain", example)
     return NUMBERS_MOVED.to_do.format(*commands)
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
-    """Return two details: each golden with wrong numbers and its largest error, and whether its readers' bits agree.
+    """Return two details about cells with wrong numbers: the largest error of each golden, and whether readers agree.
 
-    A golden's readers are named if they are not the readers of the whole group. The second text is "" if a result has
-    no digest of its outputs.
+    The first names the readers of a golden if they are not those of the whole group. The second says whether the
+    readers of a golden have the same bits; it is "" if a result has no digest of its outputs.
     """
     lines, changing, bits = [], 0, "the same in all these readers of a golden"
     every = {result.reader for result in group}
@@ -411,7 +411,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
 
 
 def _flaky(results: Sequence[Result]) -> Finding:
-    """Return the finding about the flaky cells `results`, which had another verdict last time: a line for each."""
+    """Return the finding about the flaky cells of a run, which had another verdict in the run before."""
     sentence = (
         f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement "
         "uses the verdict of this run."
@@ -425,9 +425,9 @@ def _flaky(results: Sequence[Result]) -> Finding:
 
 
 def _change(change: JudgedChange) -> Finding:
-    """Return a finding for a declared change of a custom-call target.
+    """Return the finding about a declared change of a custom-call target.
 
-    It says the phase, what must hold, which cells measure it, and when the old target may be deleted.
+    It says the phase of the change, what must hold, which cells measure that, and when the old target may be deleted.
     """
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:

@@ -69,9 +69,9 @@ def named_folder(folder: Path | None) -> str:
 
 
 def judged_as(run: Run) -> str:
-    """Return the arguments by which `jaxexport report` judges the files of a run as this run was judged.
+    """Return the arguments with which `jaxexport report` shows a run with the same judgement as here.
 
-    They are the folder and the options, with a space before them; "" for the default folder without an option.
+    They are the folder and the options, with a space before them; "" for the default folder without options.
     """
     return named_folder(run.folder) + (f" {run.options}" if run.options else "")
 
@@ -100,9 +100,9 @@ _COMMAND = re.compile(rf"`(?:\w+=[^`]* )?jaxexport ({'|'.join(_TAKES)})((?: [^`]
 
 
 def asked_of(run: Run) -> dict[str, str]:
-    """Return the options that named the goldens, the policy and the day of a run, and its folder, with their values.
+    """Return the options that chose the goldens, the policy, the day and the folder of a run, with their values.
 
-    An option of the command that judged the run counts before the same option of the command that made it.
+    An option of the command that judged the run takes precedence over the same option of the command that made it.
     """
     made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
     asked = asked_in(made) | asked_in(shlex.split(run.options))
@@ -110,14 +110,14 @@ def asked_of(run: Run) -> dict[str, str]:
 
 
 def asked_in(words: Sequence[str]) -> dict[str, str]:
-    """Return the options among these words that name goldens, a policy and a day, with their values."""
+    """Return the options --goldens, --policy and --as-of among the words of a command, with their values."""
     return {option: value for option, value in itertools.pairwise(words) if option in _TAKES["matrix"]}
 
 
 def command_of_plan(run: Run) -> str:
-    """Return the shell command `jaxexport matrix` that runs the whole promised plan of the day of a run's judgement.
+    """Return the shell command `jaxexport matrix` that runs all that is promised on the day of a run's judgement.
 
-    It has the options of the command that made the run; the day is left out if it is today.
+    It has the options of the command that made the run. --as-of is left out if the day is today.
     """
     made = run.plan.options if run.plan and isinstance(run.plan.options, list) else []
     replaced = {place for place, word in enumerate(made) if word in _TAKES["matrix"]}
@@ -129,7 +129,7 @@ def command_of_plan(run: Run) -> str:
 
 
 def with_asked(text: str, asked: Mapping[str, str]) -> str:
-    """Return a text in whose commands the options `asked` are added, where a command takes them and lacks them."""
+    """Return a text with the options `asked` added to each command in it that takes them and lacks them."""
 
     def completed(match: re.Match[str]) -> str:
         if match[1] in _WITH_FILES and not match[2]:  # the command is named, not shown
@@ -144,7 +144,7 @@ def with_asked(text: str, asked: Mapping[str, str]) -> str:
 def only_in_jax(results: Sequence[Result]) -> str:
     """Return what to do about cells of another runtime, each of which makes a custom call that only jax registers.
 
-    It holds whatever the runtime's compiler stumbled over first, such as a dialect. The text is "" for other cells.
+    Return "" if a cell is of another kind. The error of a cell may name another problem first, such as a dialect.
     """
     targets = [targets_of_jax(result.custom_calls) for result in results]
     refused = (Verdict.REFUSED, Verdict.ERROR)
@@ -179,7 +179,7 @@ OTHER_POLICY = FindingKind("OTHER POLICY", 2, "bold yellow", level="warning")
 
 
 def doubts(run: Run) -> dict[FindingKind, str]:
-    """Return why the judgement of a run may not be that of this project today: sentences, the worst first."""
+    """Return why the judgement of a run may not hold for this project today: a sentence for each kind of finding."""
     outdated = OUTDATED.format(run.folder, run.changed, command_again(run)) if run.changed else ""
     sentences = {OUTDATED_RUN: outdated, UNREAD_POLICY: run.unread_policy, OTHER_POLICY: run.judged_otherwise}
     return {kind: sentence for kind, sentence in sentences.items() if sentence}
@@ -188,8 +188,8 @@ def doubts(run: Run) -> dict[FindingKind, str]:
 def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, str]:
     """Return the two lines of the headline: what the run shows, with its numbers; then counts, date and exit code.
 
-    `readers` are all readers of the run: a jaxlib that is among them with several jax is named with its jax. Without
-    them, only the oldest and the newest reader of each cause are known.
+    `readers` are all readers of the run, by which a jaxlib that occurs with several jax is named with its jax. Without
+    them, only the oldest and the newest reader of each cause are considered.
     """
     name, facts = _verdict_of_run(summary)
     counted = []
@@ -219,12 +219,12 @@ def headline(summary: Summary, readers: Sequence[Release] = ()) -> tuple[str, st
 
 
 def run_before(summary: Summary) -> str:
-    """Return what follows the time of a run that --resume continued: which cells ran before; else ""."""
+    """Return the words that say how many cells of a run that --resume continued ran before; "" for any other run."""
     return f" (continued: {plural(summary.resumed, 'cell')} ran before)" if summary.resumed else ""
 
 
 def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
-    """Return the first line of the headline, and the sentence below it, which ends with a space.
+    """Return the first line of the headline, and a sentence with details for below it, which ends with a space.
 
     The sentence is "" unless the run has several causes or fails in several ways.
     """
@@ -291,14 +291,14 @@ def _missing_facts(summary: Summary) -> str:
 
 
 def lost_cells(summary: Summary) -> str:
-    """Return a sentence about the cells that no table shows since their shards are missing; "" if none is missing."""
+    """Return a sentence about the cells that tables do not show since their shards are missing; "" if none are."""
     lost, cells = _lost_shards(summary), summary.planned - summary.results
     be = "is" if cells == 1 else "are"
     return f"{lost.capitalize()} missing: {plural(cells, 'planned cell')} {be} not shown." if lost else ""
 
 
 def _lost_shards(summary: Summary) -> str:
-    """Return the missing shards of a run with a verb, such as ``shards 2/3, 3/3 are``; "" if no shard is missing."""
+    """Return a phrase with the missing shards of a run, such as ``shards 2/3, 3/3 are``; "" if no shard is missing."""
     missing = summary.missing_shards
     named = few([*map(str, missing)])
     return f"{'shard' if len(missing) == 1 else 'shards'} {named} {'is' if len(missing) == 1 else 'are'}" * bool(
@@ -307,9 +307,9 @@ def _lost_shards(summary: Summary) -> str:
 
 
 def _stale_facts(summary: Summary) -> str:
-    """Return how many entries of the policy have expired, the first day and their owners, then how many other defects.
+    """Return in words how many entries of the policy have expired, the first day and the owners, and other defects.
 
-    Known failures and quirks are counted apart. The text is "" if there is nothing to say.
+    Known failures and quirks are counted separately. The text is "" if nothing has expired and there is no defect.
     """
     past = expired_by_noun(msgspec.convert(summary.policy, Policy), summary.as_of)
     facts = []
@@ -326,7 +326,7 @@ def _stale_facts(summary: Summary) -> str:
 def _listed_until(summary: Summary) -> str:
     """Return a phrase that says until when entries excuse the known failures of a run, such as `` until 2026-12-31``.
 
-    The phrase is "" if all entries are permanent, or if all have expired: `_stale_facts` has these.
+    The phrase is "" if all entries are permanent, or if all have expired, which `_stale_facts` reports.
     """
     known = [cause for cause in summary.causes if cause.judgement is Judgement.KNOWN]
     listed = msgspec.convert(summary.policy, Policy).known_failures
@@ -339,10 +339,10 @@ def _listed_until(summary: Summary) -> str:
 
 
 def first_end(entries: Sequence[KnownFailure], as_of: datetime.date) -> str:
-    """Return in words when the first of some known failures ends, as every medium says it.
+    """Return in words when the first of some known failures expires.
 
-    Examples are ``until 2026-12-01``, ``the first until 2026-12-01`` and ``permanent``. A day before `as_of` has
-    ``expired on`` in place of ``until``.
+    Examples are ``until 2026-12-01``, ``the first until 2026-12-01`` and ``permanent``. For a day before `as_of`,
+    ``until`` is ``expired on``.
     """
     ends = {entry.expires for entry in entries}
     days = sorted(day for day in ends if day)
@@ -352,13 +352,13 @@ def first_end(entries: Sequence[KnownFailure], as_of: datetime.date) -> str:
 
 
 def old_calendar(summary: Summary) -> str:
-    """Return how old the calendar of a run is, in words; "" if it is not older than the policy's `calendar_days`."""
+    """Return in words how old the calendar of a run is; "" if its age is within the policy's `calendar_days`."""
     policy = msgspec.convert(summary.policy, Policy)
     return calendar_age(summary.calendar.get("newest_built", ""), summary.as_of, policy)
 
 
 def _uncovered_facts(summary: Summary) -> str:
-    """Return the first requirement that no cell covers, in words, and how many more; "" if all are met."""
+    """Return in words the first requirement that no cell covers, and how many more there are; "" if all are met."""
     if not summary.uncovered:
         return ""
     first, *others = map(plain_text, summary.uncovered)
@@ -368,7 +368,7 @@ def _uncovered_facts(summary: Summary) -> str:
 
 
 def _unplanned_facts(summary: Summary) -> str:
-    """Return how much is promised on the run's day but was never planned, in words; "" if there is nothing."""
+    """Return in words how many goldens and cells are promised on the run's day but were never planned; "" if none."""
     goldens, cells = _unplanned(summary)
     parts = plural(len(goldens), "golden") if goldens else "", plural(sum(cells.values()), "cell") if cells else ""
     return (
@@ -388,13 +388,13 @@ def unplanned_sentence(summary: Summary) -> str:
 
 
 def _unplanned(summary: Summary) -> tuple[list[str], dict[str, int]]:
-    """Return the promised goldens that a run left out, and the number of missing cells of its own goldens by reader."""
+    """Return the promised goldens that a run left out, and the number of missing cells of all others by reader."""
     goldens = [name for name in summary.unplanned if name in summary.later]
     return goldens, {name: count for name, count in summary.unplanned.items() if name not in summary.later}
 
 
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
-    """Return the failing cells of a judgement in words, such as ``67 of 1,350 promised cells``; "" if none fails."""
+    """Return in words how many cells of a run fail with a judgement: ``67 of 1,350 promised cells``; "" if none."""
     cells, promised = summary.judgements.get(judgement, 0), summary.promised.get(judgement, 0)
     if judgement is Judgement.OWED:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
@@ -409,7 +409,7 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
 
 
 def _broken_facts(summary: Summary) -> list[str]:
-    """Return a phrase with a count for each way in which something is broken: ``67 of 1,350 promised cells``."""
+    """Return a phrase for each way in which a run is broken, with a count: ``67 of 1,350 promised cells``."""
     cells, promised = (counts.get(Judgement.BROKEN, 0) for counts in (summary.judgements, summary.promised))
     broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
     audited = [cause for cause in broken if cause.stage is Stage.AUDIT]
@@ -440,10 +440,10 @@ def _targets(names: Sequence[str]) -> str:
 
 
 def _readers_affected(summary: Summary, readers: Sequence[Release]) -> str:
-    """Return a phrase with the first and the last reader in which something is broken or owed; "" if nothing is.
+    """Return a phrase with the oldest and the newest reader that has a broken or owed cell; "" if there is none.
 
-    If causes affect different readers, the phrase has the readers of each known issue or verdict, in the order of the
-    causes: ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all readers of the run.
+    If causes affect different readers, the phrase has the readers of each known issue or verdict:
+    ``lapack-cold-process in 0.6.2 to 0.9.2, crash in 0.11.0 and 0.12.0``. `readers` are all readers of the run.
     """
     so_far = " so far" if summary.missing_shards else ""
     causes = [cause for cause in summary.causes if cause.judgement.is_breach]
@@ -465,7 +465,7 @@ def _ends(cause: Cause) -> tuple[Release, Release]:
 
 
 def _united(causes: Sequence[Cause], named: Mapping[Release, MapRelease]) -> list[str]:
-    """Return the ranges of readers that the causes affect, oldest build first, each reader in one of them only."""
+    """Return the readers that any of these causes affects, as ranges that do not overlap, oldest build first."""
     united: list[tuple[Release, Release]] = []
     for oldest, newest in sorted((_ends(cause) for cause in causes), key=lambda ends: ends[0].date_order):
         if united and oldest.date_order <= united[-1][1].date_order:
@@ -478,9 +478,9 @@ def _united(causes: Sequence[Cause], named: Mapping[Release, MapRelease]) -> lis
 
 
 def _joined(spans: Sequence[str]) -> str:
-    """Return at most three ranges of releases, joined by "and", with the number of the others.
+    """Return at most three ranges of releases joined by "and", and how many more there are.
 
-    It has no comma, since commas separate causes.
+    The text has no comma, since commas separate causes.
     """
     rest = [f"{len(spans) - 3} more"] if len(spans) > 3 else []
     return " and ".join([*spans[:3], *rest])
@@ -498,8 +498,8 @@ def promised_nothing(summary: Summary) -> bool:
 def shown_exit_code(summary: Summary) -> ExitCode:
     """Return the exit code that decides the symbol and the colour of a run.
 
-    A run without a promised cell never looks like a kept promise, even if the policy accepts that (`unpromised`). One
-    that is broken and incomplete looks broken, as its headline begins.
+    A run without a promised cell never looks kept, even if the policy accepts such runs (`unpromised`). A run that is
+    both broken and incomplete looks broken, as its headline says.
     """
     if promised_nothing(summary):
         return ExitCode.INCOMPLETE
@@ -516,8 +516,8 @@ def counts_line(counts: Mapping[str, int]) -> str:
 def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple[str, str]]:
     """Return when a cause began and ended: pairs of a label and a release, such as ``since`` and ``0.12.0``.
 
-    What the run does not show is left out. A known issue names the release that fixed it; the run itself only shows
-    the next of its readers that works.
+    A pair that the run does not show is left out. The release that fixed the cause is known only from a known issue;
+    the run itself shows its next reader that works.
     """
     began = ("began between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
@@ -525,7 +525,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
 
 
 def cell_mark(result: Result) -> str:
-    """Return the word of a cell in a table: its verdict, in brackets outside the window, with the judgement's mark."""
+    """Return the word for a cell in a table: its verdict with the judgement's mark, in brackets if not promised."""
     mark = VERDICTS[result.verdict].mark
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
@@ -534,12 +534,12 @@ def cell_mark(result: Result) -> str:
 
 
 def judgement_mark(result: Result) -> str:
-    """Return the mark behind the verdict in a table: the mark of the judgement, then ``~`` if the cell is flaky."""
+    """Return the mark that follows a cell's verdict in a table: that of its judgement, then ``~`` if it is flaky."""
     return result.judgement.facts.mark + ("~" if result.flaky else "")
 
 
 def window_line(result: Result) -> str:
-    """Return the window of a cell in words.
+    """Return in words how far apart writer and reader of a cell were built, and what is promised for that.
 
     An example is ``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180
     days)``.
@@ -579,7 +579,7 @@ def promises_nothing(reader: Release) -> bool:
 
 
 def promise_line(reader: Release) -> str:
-    """Return what a reader's runtime promises, with the source; "" for a jaxlib without settings (JAX's promise)."""
+    """Return a line with the promise of a reader's runtime and its source; "" for a jaxlib without settings."""
     if reader.with_settings:
         return "JAX promises nothing about settings: only a deployment target of the policy requires anything here"
     if not reader.runtime:
@@ -596,7 +596,7 @@ JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-g
 
 
 def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
-    """Return whose promise a run is judged by, that of JAX or the project's own, and how many days it covers."""
+    """Return sentences that say which promise a run is judged by, JAX's or the project's, and how long that is."""
     own, of_jax = policy.window_lengths(), Windows()
     whose = "JAX" if own == of_jax else "this project's policy"
     days = f"{plural(own.backward_days, 'day')} after the writer or {plural(own.forward_days, 'day')} before it"
@@ -609,13 +609,13 @@ def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
-    """Return the first `_MOST_LINES` lines of a text, then how many more are in `file` of the results folder."""
+    """Return the first lines of a text, then a line that says how many more are in `file` of the results folder."""
     rest = [f"and {len(lines) - _MOST_LINES} more, in {file}"] if len(lines) > _MOST_LINES else []
     return "\n".join([*lines[:_MOST_LINES], *rest])
 
 
 def outcome_line(result: Result) -> str:
-    """Return one line about a cell: how it ended, or if it works, what a feature objects to, such as its cost."""
+    """Return one line about what happened to a cell: how it ended, or a feature's objection to a cell that works."""
     objection = _objection(result)
     return f"{result.judgement.facts.short}: {objection}" if objection else result.ending
 
@@ -632,12 +632,12 @@ def why_command(name: str, result: Result, *words: str) -> str:
 
 
 def explain_command(result: Result, folder: Path | None) -> str:
-    """Return the shell command `jaxexport explain` for a cell of the run in `folder`, which it names if it must."""
+    """Return the shell command `jaxexport explain` for a cell, with --results if `folder` is not the default one."""
     return why_command("explain", result, *(["--results", str(folder)] if named_folder(folder) else []))
 
 
 def more_time(result: Result) -> str:
-    """Return what to do about a cell that ended by its time limit: run it again with more time, before all else."""
+    """Return what to do about a cell that reached its time limit: first, run it again with more time."""
     longer = msgspec.structs.replace(result, reproduce=with_more_time(result.reproduce))
     step = VERDICTS[Verdict.TIMEOUT].next_step.format(longer=longer.reproduce, bisect=why_command("bisect", longer))
     return step.replace("report it to JAX", f"report it to {result.reader.family or 'JAX'}")
@@ -669,7 +669,7 @@ def owed_to(results: Iterable[Result]) -> str:
 
 
 def listed_briefly(results: Iterable[Result], policy: Policy, as_of: datetime.date) -> str:
-    """Return the issues of the entries that list these cells, and when the first of them ends; "" if none lists one.
+    """Return the issues of the known failures that list these cells, and the first expiry; "" if none lists them.
 
     An example is ``#7, until 2026-12-01``.
     """
@@ -685,9 +685,9 @@ _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?
 
 
 def device_limit(result: Result) -> str:
-    """Return sentences that say whether the golden's own writer can compile the program for the device.
+    """Return in words whether the writer of a cell's golden can itself compile the program for the cell's device.
 
-    The text is "" for a cell that was not judged by such a control.
+    The text is "" for a cell whose writer was not tried on the device.
     """
     writer = release_name(result.writer.release)
     device = result.device or result.platform
@@ -706,7 +706,7 @@ def device_limit(result: Result) -> str:
 
 
 def beyond_rounding(result: Result) -> str:
-    """Return how far off the numbers of a cell are, if rounding does not explain them; "" for any other cell."""
+    """Return in words how wrong the numbers of a cell are, if rounding cannot explain them; "" for any other cell."""
     if not result.is_beyond_rounding:
         return ""
     if result.looks_like.startswith(GARBAGE):
@@ -719,42 +719,43 @@ def beyond_rounding(result: Result) -> str:
 
 
 def stored_in_doubt(why: str) -> str:
-    """Return a sentence that doubts the stored outputs of a golden whose own writer gives other numbers.
+    """Return a sentence that says that the stored outputs of a golden are in doubt, since `why`.
 
-    `why` is the evidence: what contradicts the stored outputs.
+    It is for a golden whose own writer gives other numbers.
     """
     return f"Unless the test is not deterministic, the golden's stored outputs are in doubt: {why}."
 
 
 def no_rounding(result: Result) -> str:
-    """Return why no rounding explains the numbers of a cell, for `stored_in_doubt`; "" if rounding may explain them."""
+    """Return in words why rounding cannot explain the numbers of a cell; "" if rounding may explain them."""
     size = beyond_rounding(result)
     return f"no rounding of a processor is known to give such numbers ({size})" if size else ""
 
 
 def steps_in_doubt(result: Result, folder: Path) -> list[str]:
-    """Return what to do about a golden whose stored outputs are in doubt; `folder` is the golden's."""
+    """Return the steps to take about a golden whose stored outputs are in doubt. `folder` is the golden's folder."""
     first = [WITHOUT_FLAGS] if "XLA_FLAGS=" in result.processors else []
     return [*first, STORED_IN_DOUBT.format(shlex.quote(str(folder)))]
 
 
 def golden_folder(result: Result, goldens: str) -> Path:
-    """Return the folder of a cell's golden; `goldens` is the folder of all, unless the cell's command names another."""
+    """Return the folder of a cell's golden, below `goldens` or below the folder that the cell's command names."""
     _, given = command_parts(result.reproduce)
     return Path(dict(itertools.pairwise(given)).get(OPTIONS["goldens"].flag, goldens), result.golden)
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:
-    """Return how large an error is, in words: in units of the writer's noise if that is known, else absolute."""
+    """Return the size of an error in words: in units of the writer's noise if that is known, or else absolute."""
     if noise is not None:
         return f"{noise:.3g} x noise"
     return "not finite" if absolute is None else f"off by {absolute:.2g}"
 
 
 def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, str]]:
-    """Return the evidence about a cell, as pairs of a label and a text or "": window, stage, message and so on.
+    """Return the evidence about a cell, as pairs of a label and a text: window, stage, message and so on.
 
-    With `all_of_stderr`, stderr is given whole, not only the lines that explain an error.
+    The text is "" where there is nothing to say. With `all_of_stderr`, it has all of stderr, not only the lines that
+    explain an error.
     """
     return [
         ("window", window_line(result)),
@@ -792,7 +793,7 @@ def figures_line(result: Result) -> str:
 
 
 def times(was: float, now: float) -> str:
-    """Return the factor between two values: ``x2.00`` or, for less, ``/1.33``; ``new`` or ``gone`` if a value is 0."""
+    """Return the factor from one value to another as text: ``x2.00`` or ``/1.33``; ``new`` or ``gone`` if one is 0."""
     if not was or not now:
         return "new" if now else "gone"
     ratio = max(now / was, was / now)
@@ -800,7 +801,7 @@ def times(was: float, now: float) -> str:
 
 
 def reason_line(result: Result) -> str:
-    """Return one line that says why a cell is judged so: a feature's objection, its message, or its verdict."""
+    """Return the reason of a cell's judgement in one line: a feature's objection, the message, or the verdict."""
     return _objection(result) or first_line(result.message) or str(result.verdict)
 
 

@@ -132,7 +132,7 @@ def test_without_float_inputs_noise_runs_move_only_inner_results(tmp_path):
 @pytest.mark.parametrize(
     ("why", "recorded"),
     [
-        (f"{NOT_ROUNDED}: it has no result that is rounded", {}),
+        (f"{NOT_ROUNDED}: the program has no result that is rounded", {}),
         ("MLIRError: no", dict.fromkeys(["amplified", "inside", UNOPTIMIZED], "MLIRError: no")),
     ],
     ids=["nothing is rounded", "all fail alike"],
@@ -154,7 +154,7 @@ def test_outputs_without_noise_use_tolerances(tmp_path, failing):
     content = content if how else {name: data for name, data in content.items() if name != "vjp1-outputs.npz"}
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(**how), content)
     prefix = "vjp1/" if failing == "of a derivative" else ""
-    why = f"{NOT_ROUNDED}: it has no result that is rounded" if failing == "none rounded" else "took too long"
+    why = f"{NOT_ROUNDED}: the program has no result that is rounded" if failing == "none rounded" else "took too long"
     names = [f"{prefix}{name}" for name in INSIDE_NAMES]
     worker = FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=dict.fromkeys(names, why)))
     noise = measured(golden, worker)

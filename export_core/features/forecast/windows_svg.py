@@ -25,7 +25,10 @@ _HINT = (
 
 
 def windows_picture(run: Run) -> Picture | None:
-    """Return a picture of when the windows of a run's goldens end, up to half a year from now; None without cells."""
+    """Return a timeline picture that shows, for each writer of a run, the window in which its goldens are promised.
+
+    The timeline ends half a year after the run's day. Return None for a run without cells.
+    """
     if not (generations := generations_of(run)):
         return None
     as_of = run.summary.as_of

@@ -42,13 +42,14 @@ class NoDtypeError(TypeError):
 
 
 def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
-    """Run the calls of a cell in order, by the `run` of a runtime's worker half.
+    """Run the calls of a cell in order, report their stages, and write their outputs.
 
-    An error before the first stage is raised again, even in a call that must be refused: the half could not pass this
-    golden to its runtime. An error for what the runtime lacks, such as a dtype, must come after a stage.
+    An error before `run` has reported a stage is raised again, even for a call that must be refused: it means that the
+    golden could not be passed to the runtime. An error for what the runtime lacks, such as a dtype, must come after a
+    stage.
 
     Args:
-        run: runs one call of one module and returns its outputs, as program.py says.
+        run: the runtime's own function, which runs one call of one module and returns its outputs, see program.py.
         request: the cell, a `Request` of protocol.py as JSON.
         say: reports a message about the cell, such as its stage.
     """
@@ -100,8 +101,8 @@ class Stages:
 def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
     """Return the arrays of an .npz file in order, each as (dtype in JAX, array).
 
-    A dtype that NumPy's format lacks is restored from the name that `save_arrays` gave the array. A key comes as its
-    uint32 data, float0 as bool zeros. Raises `NoDtypeError` if this ml_dtypes lacks it.
+    A dtype that NumPy's format lacks is restored from the name that `save_arrays` gave the array. A PRNG key comes as
+    its uint32 data, float0 as zeros of type bool. Raises `NoDtypeError` if this ml_dtypes lacks it.
     """
     import ml_dtypes  # here: an environment without it reads all other arrays
 
@@ -120,7 +121,7 @@ def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
 def save_arrays(path: str | io.BytesIO, arrays: list[tuple[str, Any]]) -> None:
     """Write arrays, each given as (dtype in JAX, array), in the form that `load_arrays` reads.
 
-    Raises `NotWrittenError` if the disk refuses.
+    Raises `NotWrittenError` if the file cannot be written.
     """
     members = {}
     for index, (dtype, data) in enumerate(arrays):
@@ -134,7 +135,7 @@ def save_arrays(path: str | io.BytesIO, arrays: list[tuple[str, Any]]) -> None:
 
 
 def pass_arrays() -> None:
-    """Write an array and read it, in memory: the first time takes NumPy 4 ms, which the next cell then does not pay."""
+    """Write and read an array in memory, since NumPy's first time takes 4 ms, which cells then do not pay."""
     file = io.BytesIO()
     save_arrays(file, [("float32", np.zeros(1, np.float32))])
     file.seek(0)
@@ -144,8 +145,8 @@ def pass_arrays() -> None:
 def save_results(path: str, results: Any, types: list[Any]) -> None:
     """Write the outputs of a call to `path`. Raises `ValueError` if their number differs from that of `types`.
 
-    `types` are the expected outputs as `WireType` of protocol.py; their dtypes in jax name keys and float0, which NumPy
-    lacks.
+    `types` are the expected outputs as `WireType` of protocol.py, which also name the dtypes that NumPy lacks: PRNG
+    keys and float0.
     """
     arrays = [np.asarray(value) for value in results]
     if len(arrays) != len(types):

@@ -59,11 +59,11 @@ def start_worker(environment: Environment, slots: int) -> "ForkingWorker | Fresh
 
 
 class _HasThreadsError(Exception):
-    """An error for a runtime that starts threads when it is imported: a fork would lack them, and hang."""
+    """An error for a runtime that starts threads when it is imported: a fork has no such threads, and would hang."""
 
 
 class ForkingWorker:
-    """The client of ``program.py serve``, over its stdin and stdout."""
+    """A worker that imports the runtime once and forks a process for each cell: the client of ``program.py serve``."""
 
     def __init__(self, environment: Environment) -> None:
         """Start the worker. Raises `WorkerDied` if it does not start."""
@@ -174,7 +174,7 @@ class ForkingWorker:
 
 
 class FreshInterpreters:
-    """The client that starts a new ``program.py cell`` for every cell, which is slower and needs no `fork`."""
+    """A worker that starts a new interpreter, ``program.py cell``, for each cell. It is slower and needs no `fork`."""
 
     def __init__(self, environment: Environment, slots: int) -> None:
         self._environment = environment
@@ -182,7 +182,7 @@ class FreshInterpreters:
         self._closing = threading.Event()
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Return False, since there is no process that could be forked."""
+        """Return False, since this kind of worker has no process to fork."""
         return False
 
     def submit(self, request: Request) -> Future[Reply]:
@@ -238,7 +238,7 @@ class FreshInterpreters:
 
 
 def start_process(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
-    """Start ``program.py WORDS HALF`` in an environment, with the path of the environment's half of the worker.
+    """Start ``program.py WORDS MODULE`` in an environment, where MODULE is the file with its runtime's code.
 
     Raises `WorkerDied` if the environment's interpreter cannot be started.
     """
@@ -256,7 +256,10 @@ def start_process(environment: Environment, *words: str) -> subprocess.Popen[byt
 
 
 class _Pipes:
-    """The pipes of a worker's process: a thread reads stdout by `read`, another stderr, of which it stores the end."""
+    """The pipes of a worker's process, with two threads that read them.
+
+    One calls `read`, which reads stdout. The other reads stderr, whose end is stored in `printed`.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], read: Callable[[], None]) -> None:
         self._process = process
@@ -276,9 +279,9 @@ class _Pipes:
         self._process.stdin.flush()
 
     def ended_with(self, state: str) -> str:
-        """Return how the process ended, as text: `state`, such as ``exit status 1``, and its last line on stderr.
+        """Return in words how the process ended: `state`, such as ``exit status 1``, then the last line on stderr.
 
-        The lines of stderr before that one follow, each on a line of its own.
+        The lines of stderr before the last follow, each on a line of its own.
         """
         self._stderr.join(timeout=1)
         *before, last = self.printed.decode(errors="replace").strip().splitlines()[-LAST_LINES:] or [""]
@@ -306,7 +309,7 @@ def available_bytes(pipe: IO[bytes] | None) -> bytes:
 
 
 def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Return the message in which a worker says that it is ready; empty if its output ends without one.
+    """Return the message in which a worker says that it is ready; empty if the worker's output ends without it.
 
     Lines that libraries print before this message are skipped.
     """
@@ -319,9 +322,10 @@ def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def prepare_notes(environment: Environment) -> str:
-    """Return the path of the file in which a worker notes the modules of its cells; "" if its folder cannot be made.
+    """Return the path of the file in which a worker notes the Python modules that its cells import.
 
-    The file is in the environment's folder, or else in the cache folder. Notes only save time.
+    The file is in the environment's folder, or else in the cache folder. Return "" if the folder cannot be made: a
+    worker without notes is only slower.
     """
     folder = environment.folder or cache_folder() / "modules"
     try:
@@ -335,7 +339,7 @@ def prepare_notes(environment: Environment) -> str:
 
 
 class WarmWorkers:
-    """The owner of a single worker, which is started once and lent to one replay after another."""
+    """A single worker that stays open between replays, each of which borrows it."""
 
     def __init__(self) -> None:
         self._worker: ForkingWorker | FreshInterpreters | None = None
@@ -343,9 +347,9 @@ class WarmWorkers:
         self._lock = threading.RLock()
 
     def start(self, environment: Environment, slots: int) -> Worker:
-        """Return the worker, lent: its `close` does nothing. This method is a `WorkerStarter`.
+        """Return the worker as a `WorkerStarter` does, but with a `close` that does nothing: its owner closes it.
 
-        A new worker is started if there is none, if it has died, or if it belongs to another environment.
+        A new worker is started if there is none, if it has died, or if it was started for another environment.
         """
         with self._lock:
             ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
@@ -372,10 +376,10 @@ class WarmWorkers:
 
 
 class _Borrowed:
-    """A lent worker, which its owner closes and not the replay that uses it."""
+    """A worker that a replay borrows and so does not close."""
 
     def __init__(self, worker: Worker) -> None:
         self.submit = worker.submit
 
     def close(self) -> None:
-        """Leave the worker open."""
+        """Do nothing, since the owner of the worker closes it."""

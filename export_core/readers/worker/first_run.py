@@ -19,7 +19,7 @@ _Stored: TypeAlias = tuple[Reply, list[bytes | None]]
 
 
 class FirstRuns:
-    """The stored replies of cold processes, each used for one later replay of the same request."""
+    """A store of replies of cold processes, each of which answers the same request once more without a new process."""
 
     def __init__(self) -> None:
         self._replies: dict[bytes, _Stored] = {}
@@ -27,8 +27,8 @@ class FirstRuns:
     def run(self, worker: Worker, request: Request, most: int | None = None) -> Reply:
         """Run a request in a cold process, and store its reply and outputs for one later replay.
 
-        Nothing is stored if a variant ended the process, if the machine did, such as by a timeout, or if the outputs
-        have more than `most` bytes.
+        Nothing is stored if the process was ended by a variant, by a timeout or by a fault of the machine, or if the
+        outputs have more than `most` bytes.
         """
         reply = worker.submit(request).result()
         ended = reply.end in ("ok", "error", "crash")
@@ -43,12 +43,12 @@ class FirstRuns:
         return reply
 
     def before(self, worker: Worker) -> Worker:
-        """Return a worker that answers a request from the stored replies if it can, or else passes it to `worker`."""
+        """Return a worker that answers requests from the stored replies and passes all others to `worker`."""
         return _Answering(worker, self._replies)
 
 
 class _Answering:
-    """A worker that answers from stored replies, in front of another worker, which it closes."""
+    """A worker that answers from stored replies, and passes all other requests to another worker."""
 
     def __init__(self, worker: Worker, replies: dict[bytes, _Stored]) -> None:
         self._worker = worker
@@ -56,7 +56,7 @@ class _Answering:
         self.close = worker.close
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Answer a request from a stored reply, which is used once, or pass it on to the other worker."""
+        """Answer a request with its stored reply, which is then forgotten, or pass the request to the other worker."""
         known = self._replies.pop(_content(request), None) if self._replies else None
         if known is None:
             return self._worker.submit(request)
@@ -70,9 +70,9 @@ class _Answering:
 
 
 def _content(request: Request) -> bytes:
-    """Return a request as bytes without its time limit and variants, with each file's hash in place of its path.
+    """Return bytes that are equal for two requests that run alike, to look up stored replies.
 
-    Two requests with the same content run alike.
+    They leave out the time limit and the variants of a request, and have the hash of each file in place of its path.
     """
 
     def of_file(path: str) -> str:

@@ -76,15 +76,14 @@ def warm() -> None:
 
 
 def start_ahead(client: bool) -> None:
-    """Prepare what any process needs for its first artifact, so that its cell does not wait for it.
+    """Do the steps that every process must do before its first artifact, so that no cell waits for them.
 
-    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. Done
-    once in the worker, this saves each cell 5 of the 12 ms before it reads its artifact
-    (docs/explanation/performance.md), and starts no thread. An error here, such as for a name that a release has moved
-    in `jax._src`, is only printed: if it matters, the cell raises it again.
+    MLIR registers its dialects, and jax looks for plugins among the installed packages. Doing this once in the worker
+    saves each cell 5 of the 12 ms before it reads its artifact (docs/explanation/performance.md), and starts no thread.
+    An error here is only printed: if it matters, the cell raises it again.
 
     Args:
-        client: whether this is a spare process, which will run one cell: it starts its client of XLA, too.
+        client: whether to start the client of XLA too, in a process that runs only one cell.
     """
     try:
         if client:
@@ -97,7 +96,7 @@ def start_ahead(client: bool) -> None:
 
 
 def imported() -> dict[str, str]:
-    """Return the versions of the jax and jaxlib that are imported, which an environment's metadata may name wrongly."""
+    """Return the versions of the imported jax and jaxlib, since an environment's metadata may name others."""
     return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
 
 
@@ -111,7 +110,10 @@ def has_client() -> bool:
 
 
 def run_cell(request: dict[str, Any], say: Say) -> None:
-    """Take one artifact through its stages. `request` is a `Request` of protocol.py; `say` reports each stage first."""
+    """Run a cell: take its artifact through all stages, each of which `say` reports before it begins.
+
+    `request` is a `Request` of protocol.py as JSON.
+    """
     started = time.perf_counter()
     devices = prepare_devices(request, say)
     say({"stage": "read"})
@@ -152,7 +154,7 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
 
 def prepare_devices(request: dict[str, Any], say: Say) -> Any:
-    """Return the devices of the cell's platform; None for a CPU, whose devices a call finds by itself.
+    """Return the devices of the cell's platform; None for a CPU, whose devices each call looks up itself.
 
     Raises `NoDevicesError` if the platform has fewer devices than the cell needs.
     """
@@ -176,7 +178,10 @@ def prepare_devices(request: dict[str, Any], say: Say) -> Any:
 
 
 def register(module: str, path: str) -> None:
-    """Import the golden's copy of a module under the module's own name. Raises `NotImportedError`."""
+    """Import a golden's copy of a Python module, under the name `module`, from `path`.
+
+    Raises `NotImportedError` if the module cannot be imported in this reader.
+    """
     try:
         load_module(module, path)
     except BaseException as error:
@@ -191,8 +196,8 @@ def run_check(
 ) -> Callable[[], None] | None:
     """Run one call of the artifact: lower, compile and run it, and write its outputs.
 
-    On described devices it is only compiled. Returns a function that runs the variants of the call, or None if it has
-    none.
+    For devices that this machine lacks, the call is only compiled. Returns a function that runs the variants of the
+    call, or None if the call has no variants.
     """
     for _ in range(check["vjp"]):
         exported = exported.vjp()
@@ -259,8 +264,8 @@ def run_check(
 def time_limit(seconds: float | None) -> Any:
     """End this process if the block takes longer than `seconds`; None is no limit.
 
-    Raises `TimeoutError` at once if no time is left. The alarm has no handler: Python would call it only after the
-    program, which may never end.
+    Raises `TimeoutError` at once if no time is left. The system ends the process: Python would call a handler only when
+    the compiled program returns, which may never happen.
     """
     if seconds is None or not hasattr(signal, "setitimer"):
         yield
@@ -276,10 +281,10 @@ def time_limit(seconds: float | None) -> Any:
 
 
 class Variants:
-    """The runner of a call's variants.
+    """The runner of a call's variants: repetitions with other inputs or other compiler options.
 
-    Consecutive variants of the same kind share a compiled program, unless `again` is true: then a program cannot run
-    twice, and each variant compiles its own.
+    Consecutive variants with the same options share a compiled program. With `again`, which is for programs that cannot
+    run twice, each variant compiles its own.
     """
 
     def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
@@ -291,7 +296,7 @@ class Variants:
         self.problem: Exception | None = None
 
     def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
-        """Run a variant with these arguments and return its outputs. Raises what its compilation or its run raises."""
+        """Run a variant with these arguments and return its outputs. Errors of the compiler and the run are raised."""
         is_moved, options = kind = bool(variant["numbers"]), variant["options"]
         if self.again or kind != self.kind:
             self.program, self.kind, self.problem = None, kind, None
@@ -312,14 +317,14 @@ class Variants:
 
 
 def without_links(path: str, flags: int) -> int:
-    """Open a file unless its path is a symbolic link: an opener for `open`. Returns its descriptor."""
+    """Return the descriptor of a file, opened unless its path is a symbolic link: an `opener` for `open`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
-    """Write what `text` returns into the folder to which jax dumps its modules.
+    """Write the text that `text` returns to a file `name` in the check's folder for dumped modules.
 
-    If the text cannot be made or written, this is printed only: the artifact is not at fault.
+    An error is only printed, since it is not the artifact's fault.
     """
     try:
         with open(os.path.join(check["dump"], name), "w", encoding="utf-8", opener=without_links) as file:
@@ -344,9 +349,9 @@ INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?[^ ]+ = .*? ([a-z][a-z0-9-]*)\(", re.M
 
 
 def cost_of(compiled: Any) -> dict[str, Any]:
-    """Return the compiler's figures of a program by name, such as `temp_bytes`.
+    """Return the compiler's figures for a compiled program by name, such as `temp_bytes`.
 
-    A figure that this release or platform does not tell is None.
+    A figure that this release or platform does not report is None.
     """
 
     def memory() -> dict[str, Any]:
@@ -389,8 +394,8 @@ def driver_of(platform: str, device: Any) -> str:
 def other_plugins() -> list[str]:
     """Return the installed plugins of jax whose release is not that of jaxlib, in words.
 
-    jax warns of such a plugin and uses it all the same: plain programs compile, but no FFI call finds its handler. It
-    does not warn of the other half of a plugin, its PJRT package.
+    jax uses such a plugin after a warning: plain programs compile, but FFI calls do not find their handlers. jax does
+    not warn of a wrong release of the plugin's PJRT package.
     """
     own = jaxlib.version.__version__
     found: dict[str, str] = {}
@@ -408,9 +413,10 @@ def one_device(devices: Any) -> Any:
 
 
 def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
-    """Return the arguments of a call on these devices, as (positional, by keyword).
+    """Return the arguments of a call, put on these devices, as (positional, by keyword).
 
-    On described devices they are shapes without data. `leaves` are the arguments in order, as loaded.
+    `leaves` are the arguments in order, as loaded. If `described` is set, the devices are not on this machine, and
+    shapes without data are returned.
     """
     shardings: list[Any] = [None] * len(leaves)
     if check["mesh"]:
@@ -428,7 +434,7 @@ def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], de
 
 
 def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
-    """Return the mesh of a check, made of the first of these devices."""
+    """Return the mesh of a call, built from as many of these devices as it needs."""
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     chosen = list(devices)[: int(np.prod(sizes))]
     # Any but "own" stands for a caller whose mesh is not the exporter's: the same devices in another order.
@@ -436,9 +442,10 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """Return the context in which a check is called: for a call without arguments, the mesh with its devices.
+    """Return the context manager in which a call is run, which sets the mesh for a call without arguments.
 
-    All other calls, and those in jax until 0.6.2, which has no such context, get an empty one.
+    Other calls need no mesh there, since their arguments are on one. For them, and in releases of jax that cannot set a
+    mesh, the context manager does nothing.
     """
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
         return contextlib.nullcontext()
@@ -446,7 +453,10 @@ def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
 
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """Return how each argument is sharded on a check's mesh, by its `Place` of protocol.py; None for float0."""
+    """Return the sharding of each argument on the mesh of a call; None for a float0 argument.
+
+    The call's `Place` of protocol.py decides between the shardings of the artifact and others.
+    """
     mesh = mesh_on(devices, check)
     wanted: list[Any] = [None] * len(leaves)
     # JSON has lists for the tuples of axes.
@@ -468,7 +478,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
 
 
 def shard_layout(value: Any) -> str:
-    """Return which part of an array each device of its mesh has, and its unreduced axes: ``0:[0:8] 1:[8:16]``."""
+    """Return in words which part of an array each device has, such as ``0:[0:8] 1:[8:16]``, and its unreduced axes."""
     described = []
     axes = unreduced_axes(value.sharding)
     for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
@@ -478,7 +488,7 @@ def shard_layout(value: Any) -> str:
 
 
 def load_leaves(path: str) -> list[Any]:
-    """Return the arrays of a file that the coordinator wrote, with jax's own types for keys and float0."""
+    """Return the arrays in a file, with PRNG keys and float0 as jax's own types."""
     leaves = []
     for dtype, data in load_arrays(path):
         if dtype in KEY_IMPLEMENTATIONS:
@@ -490,7 +500,10 @@ def load_leaves(path: str) -> list[Any]:
 
 
 def save_leaves(path: str, values: list[Any]) -> None:
-    """Write outputs of a call in the form that `load_leaves` reads. Raises `NotWrittenError` if the disk refuses."""
+    """Write the outputs of a call to a file that `load_leaves` can read.
+
+    Raises `NotWrittenError` if the file cannot be written.
+    """
     arrays = []
     for value in values:
         if unreduced_axes(getattr(value, "sharding", None)):  # jax gives nobody the terms of such a sum
@@ -518,8 +531,8 @@ def export_module() -> Any:
 def parse_module(exported: Any) -> None:
     """Have jaxlib parse the StableHLO module of an artifact.
 
-    Until 0.10.0 the public way also prints the module, which takes several times as long with large constants. So a
-    private way is used, unless this release lacks it.
+    The public method also prints the module until 0.10.0, which takes several times as long with large constants. So a
+    private option is used, unless this release lacks it.
     """
     if not hasattr(mlir, "make_ir_context") or "serialized" not in inspect.signature(exported.mlir_module).parameters:
         exported.mlir_module()
@@ -529,11 +542,7 @@ def parse_module(exported: Any) -> None:
 
 
 def call_of(export: Any, exported: Any) -> Any:
-    """Return the function that calls an artifact.
-
-    It is a method of the artifact since 0.4.30; before, `export.call` or, until 0.4.23, `export.call_exported` returns
-    it.
-    """
+    """Return the function that calls an artifact, which has another name in older releases of jax."""
     if hasattr(exported, "call"):
         return exported.call
     old = getattr(export, "call", None) or export.call_exported
@@ -541,9 +550,9 @@ def call_of(export: Any, exported: Any) -> Any:
 
 
 def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
-    """Return the sharding on this mesh that an artifact wants for each argument.
+    """Return the sharding that an artifact expects for each of its arguments, on the devices of this mesh.
 
-    None if it cannot be told: until 0.4.28, and if arguments are on different meshes.
+    None if the shardings are not known: until 0.4.28, and for arguments on different meshes.
     """
     if not hasattr(exported, "in_shardings_jax"):
         return None
@@ -567,12 +576,12 @@ def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
 
 
 def unreduced_axes(sharding: Any) -> list[str]:
-    """Return the axes over which an array is an unreduced sum, since 0.7; empty for most arrays."""
+    """Return the mesh axes over which an array with this sharding is still to be summed; empty for most arrays."""
     return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
 
 
 def without_unreduced(sharding: Any) -> Any:
-    """Return the sharding without unreduced axes."""
+    """Return a sharding without its unreduced axes, those over which its array is still to be summed."""
     if not unreduced_axes(sharding):
         return sharding
     spec = sharding.spec

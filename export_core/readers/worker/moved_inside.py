@@ -95,7 +95,7 @@ ONE_NUMBER = re.compile(r"dense<[^\[\"]*>")  # The printed form of a constant wh
 
 
 class UnreducedError(Exception):
-    """An error for a program with unreduced sums over devices: moving the bits of a part gives a different sum."""
+    """An error for a program with values that are still to be summed over devices: moving one part changes the sum."""
 
 
 class NotMovedError(Exception):
@@ -103,10 +103,10 @@ class NotMovedError(Exception):
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Lower a call, rewritten by `Rewriting` so that rounded results inside it are off by some units in the last place.
+    """Lower a call and rewrite its module so that rounded results inside are off by some units in the last place.
 
     The lowered call takes the numbers that `moves` returns, then `args` and `kwargs`. Raises `NotMovedError` if nothing
-    in it can be moved, and `UnreducedError`.
+    in the module can be moved, and `UnreducedError`.
     """
 
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
@@ -115,19 +115,20 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(3, np.int32), args, kwargs)
     module = refined(lowered)
     if not Rewriting(module).rewrite():
-        raise NotMovedError("it has no result that is rounded")
+        raise NotMovedError("the program has no result that is rounded")
     return lowered
 
 
 def refined(lowered: Any) -> Any:
-    """Return the StableHLO module of a lowered call, with static shapes. Changes to it change what is compiled.
+    """Return the StableHLO module of a lowered call, with static shapes.
 
-    Raises `UnreducedError` if the module has unreduced values.
+    Changes that are made in this module are compiled with the call. Raises `UnreducedError` for a module with
+    unreduced values.
     """
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))
     if "unreduced={" in text:
-        raise UnreducedError("it has unreduced values: each device has only its part of a sum over devices")
+        raise UnreducedError("the program has unreduced values: each device has only its part of a sum over devices")
     if "?x" in text:
         module = mlir.refine_polymorphic_shapes(module)
         lowered._lowering._hlo = module
@@ -135,9 +136,9 @@ def refined(lowered: Any) -> Any:
 
 
 class Rewriting:
-    """The rewriting of one StableHLO module, in place, so that results of its operations are moved.
+    """The rewriting of a StableHLO module, in place, so that the results of its operations are moved.
 
-    To move a result is to add some units in the last place to its elements, as many as an argument of `main` says.
+    To move a result means to add some units in the last place to its elements. A new argument of `main` says how many.
     """
 
     def __init__(self, module: Any) -> None:
@@ -146,10 +147,10 @@ class Rewriting:
         self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
-        """Rewrite the module so that it adds units in the last place to results and terms; return to how many.
+        """Rewrite the module so that rounded results and terms of sums are moved; return how many values are moved.
 
-        These are the results of operations of which `_is_open` is true, and the terms of sums that would otherwise all
-        stay exact (`Operands`).
+        Moved are the results for which `_is_open` is true, and the terms of sums that would otherwise all stay exact
+        (`Operands`).
         """
         with self.module.context, ir.Location.unknown():
             self.numbers_type = ir.Type.parse("tensor<3xi32>")
@@ -177,7 +178,7 @@ class Rewriting:
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
-        """Return the names of functions that `main` reaches by calls for which `is_walked` is true, and only so."""
+        """Return the names of the functions that `main` reaches only by calls for which `is_walked` is true."""
         called, reached, elsewhere = set(), ["main"], set()
         for function in functions.values():
             for op in operations(function):
@@ -195,9 +196,9 @@ class Rewriting:
         return called
 
     def _with_argument(self, function: Any) -> Any:
-        """Return a copy of a function that takes the numbers of `moves` as its last argument; the original is erased.
+        """Replace a function by a copy that takes the numbers of `moves` as another last argument; return the copy.
 
-        It is copied, since until jaxlib 0.4.28 an existing block cannot get more arguments.
+        A copy is needed, since until jaxlib 0.4.28 an existing block cannot get more arguments.
         """
         given = {item.name: item.attr for item in attributes(function)}
         old = ir.FunctionType(ir.TypeAttr(given["function_type"]).value)
@@ -217,7 +218,7 @@ class Rewriting:
         return made
 
     def _planned(self, block: Any) -> list[list[int]]:
-        """Return the indexes of the operands to move as terms, for each operation that `_walk` visits in a block."""
+        """Return, for each operation that `_walk` visits in a block, the indexes of the operands to move as terms."""
         planned = []
         for op in [item.operation for item in block.operations][:-1]:
             if is_walked(op):
@@ -228,7 +229,7 @@ class Rewriting:
         return planned
 
     def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
-        """Move the results in a block and in the bodies of its loops and branches, and the terms of its sums.
+        """Move rounded results and terms of sums in a block, and in the bodies of its loops and branches.
 
         `numbers` is the value in the module that holds what `moves` returns; `planned` yields what `_planned` returned.
         """
@@ -265,8 +266,8 @@ class Rewriting:
     def _in_wider_type(self, op: Any, terms: list[int]) -> tuple[Any, Any] | None:
         """Replace a product with terms of a narrow type by an equal product with operands in float32.
 
-        Returns the new product, and the operation that converts its result back to a narrow type, or None if that is
-        not needed. Any other operation is left as it is, and None is returned.
+        Returns the new product, and the operation that converts its result back to the narrow type, or None if no
+        conversion is needed. Any other operation stays unchanged, and None is returned.
         """
         types = [NARROW.fullmatch(str(value.type)) for value in op.operands]
         result = WIDENED.fullmatch(str(op.results[0].type)) if op.results else None
@@ -292,7 +293,7 @@ class Rewriting:
         return made, narrowed
 
     def _move_operand(self, op: Any, number: int, numbers: Any) -> None:
-        """Have an operation take the moved form of an operand. An array of a type that does not move stays."""
+        """Replace an operand of an operation by its moved form, unless its type is one that is never moved."""
         value = op.operands[number]
         match = ARRAY.fullmatch(str(value.type))
         if match:
@@ -302,7 +303,7 @@ class Rewriting:
                 op.operands[number] = self._moved(value, match, numbers, doubled=0, of_terms=True, all_move=all_move)
 
     def _is_open(self, op: Any, name: str) -> bool:
-        """Return whether IEEE 754 leaves open what the last digits of an operation's results are."""
+        """Return whether IEEE 754 allows different last digits in the results of an operation."""
         if op.name == "sdy.manual_computation":
             return True
         if op.name.startswith("chlo."):
@@ -320,7 +321,7 @@ class Rewriting:
         return name in OPEN
 
     def _terms(self, op: Any) -> int:
-        """Return how many numbers are summed up for an element of an operation's result; 1 if it is not a plain sum."""
+        """Return how many numbers an operation sums for each element of its result; 1 if it is not a plain sum."""
         name = op.name.rpartition(".")[2]
         if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
@@ -342,9 +343,9 @@ class Rewriting:
         return math.prod(left[int(part)] for part in summed[1].split(",")) if summed else 1
 
     def _move(self, result: Any, following: Any, numbers: Any, doubled: int) -> None:
-        """Add a call that moves a result by some units in the last place, and have its users take the moved one.
+        """Add a call that moves a result by some units in the last place, and replace the result by it in all its uses.
 
-        The call is inserted before `following`. A result of a type that is not moved is left as it is.
+        The call is inserted before the operation `following`. A result of a type that is never moved stays unchanged.
         """
         match = ARRAY.fullmatch(str(result.type))
         if not match:
@@ -360,9 +361,10 @@ class Rewriting:
     def _moved(
         self, value: Any, match: Any, numbers: Any, *, doubled: int, of_terms: bool = False, all_move: bool = False
     ) -> Any:
-        """Return the moved form of a value: a call, at the insertion point of the context, of a function for its type.
+        """Add a call of a helper function that moves a value, and return the call's result.
 
-        The other parameters are those of `helper_text`; `match` is that of `ARRAY`.
+        The helper function is made on first use for each type. `match` is the match of `ARRAY` with the value's type;
+        the other parameters are those of `helper_text`.
         """
         key = match[0], doubled, of_terms, all_move
         if key not in self.helpers:
@@ -391,9 +393,10 @@ class Rewriting:
 
 
 class Operands:
-    """The search for those terms of sums that nothing has moved: exact numbers, and what is computed exactly from them.
+    """The search for terms of sums that would be the same in every run, and so must be moved before they are summed.
 
-    Floating-point arguments count as moved, since runs change the inputs, and so do results that are moved.
+    These are terms that are computed exactly from constants or integers. Floating-point arguments differ between runs,
+    which change the inputs, and so do results that are moved.
     """
 
     def __init__(self, functions: dict[str, Any], called: set[str]) -> None:
@@ -406,9 +409,9 @@ class Operands:
                     self.calls.setdefault(callee(op), []).append(op)
 
     def terms_to_move(self, op: Any) -> list[int]:
-        """Return the indexes of the operands that must be moved as terms of this operation.
+        """Return the indexes of the operands of an operation that must be moved themselves, as its terms.
 
-        These are the operands of a sum that nothing has moved yet, and all factors of a complex product or quotient.
+        These are the operands of a sum that stay exact otherwise, and all factors of a complex product or quotient.
         """
         name, count = short_name(op), len(op.operands)
         if name in ("multiply", "divide"):  # of complex numbers: what cancels in them has the error of its terms
@@ -432,7 +435,7 @@ class Operands:
         return short_name(maker) == "convert" and bool(NARROW.fullmatch(str(maker.operands[0].type)))
 
     def _moves(self, value: Any) -> bool:
-        """Return whether a value is moved itself, or is computed from moved values so that it moves with them."""
+        """Return whether a value differs between runs: it is moved itself, or computed from values that are moved."""
         if value not in self.known:
             self.known[value] = True  # of what a loop makes of itself, the rest decides
             self.known[value] = self._found(value)
@@ -482,7 +485,7 @@ class Operands:
         owner = getattr(owner, "operation", owner)
         number = value.arg_number
         if owner.name == "func.func":
-            given = self._given(value)
+            given = self._passed_values(value)
             return all(map(self._moves, given)) if given else not EIGHT_BITS.search(str(value.type))
         if short_name(owner) == "while":
             given = owner.operands[number]
@@ -494,7 +497,7 @@ class Operands:
         return True
 
     def _is_one_number(self, value: Any) -> bool:
-        """Return whether all elements are the same constant, such as a bound, or zero in place of masked elements."""
+        """Return whether all elements of a value are the same constant, such as a bound or the zero of a mask."""
         while not isinstance(value.owner, ir.Block):
             op = getattr(value.owner, "operation", value.owner)
             if short_name(op) == "constant":
@@ -502,13 +505,13 @@ class Operands:
             if short_name(op) not in ("broadcast_in_dim", "reshape", "convert"):
                 return False
             value = op.operands[0]
-        given = self._given(value)
+        given = self._passed_values(value)
         return bool(given) and all(map(self._is_one_number, given))
 
-    def _given(self, argument: Any) -> list[Any]:
-        """Return the values that the `calls` of a function pass for its argument; empty for a function without calls.
+    def _passed_values(self, argument: Any) -> list[Any]:
+        """Return the values that are passed for an argument of a function, one for each call of the function.
 
-        Arguments of `main`, of loops and of branches get no values by calls.
+        Empty if the function is never called, as `main`, and for an argument of a loop or a branch.
         """
         owner = getattr(argument.owner.owner, "operation", argument.owner.owner)
         if owner.name != "func.func":
@@ -519,10 +522,10 @@ class Operands:
 
 
 def doublings(terms: int) -> int:
-    """Return how often to double the number of units by which the result of a sum of this many terms is moved.
+    """Return how often to double the units by which the result of a sum is moved, for this number of terms.
 
-    n terms of the same sign that are added one after another are off by about 0.17 √n units: each of the n roundings is
-    off by up to half a unit of what is summed up so far. So the sum is moved by √n / 4 units, in powers of two.
+    Each of the n roundings in a sum of n terms is off by up to half a unit of the sum so far. For terms of the same
+    sign, the result is off by about 0.17 √n units. So it is moved by √n / 4 units, rounded to a power of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
 
@@ -533,14 +536,14 @@ def short_name(op: Any) -> str:
 
 
 def is_sum(op: Any) -> bool:
-    """Return whether an operation with a body, such as a reduction, adds or multiplies in this body."""
+    """Return whether the body of an operation, such as a reduction, contains an addition or a multiplication."""
     return any(inner.name in (*ADDING, "stablehlo.multiply") for inner in operations(op))
 
 
 def is_added(value: Any, depth: int = 4) -> bool:
-    """Return whether a product is added to something before anything else rounds it.
+    """Return whether an addition uses a product directly, or after operations that do not round it.
 
-    `depth` is the number of operations that are followed.
+    At most `depth` operations are followed between the product and the addition.
     """
     for use in value.uses:
         if use.owner.name in ADDING:
@@ -566,7 +569,7 @@ def callee(op: Any) -> str:
 def is_walked(op: Any) -> bool:
     """Return whether values inside an operation, or inside the function that it calls, may be moved.
 
-    They are not in the body of a `shard_map`, which takes no value from outside, such as the numbers.
+    They may not in the body of a `shard_map`: it takes no value from outside, and so not the numbers of `moves`.
     """
     if op.name == "func.call":  # until 0.6.2 the body of a `shard_map` is called, with values that were split by hand
         makers = [getattr(value.owner, "operation", value.owner) for value in op.operands]
@@ -576,7 +579,10 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """Yield the operations inside an operation; each is followed by those inside it if `into` returns True for it."""
+    """Yield the operations inside an operation, at every depth.
+
+    Only operations for which `into` returns True are searched for operations inside them.
+    """
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -595,21 +601,21 @@ def helper_text(
     of_terms: bool = False,
     all_move: bool = False,
 ) -> str:
-    """Return a function, as StableHLO text, that moves an array of this shape (``2x3x``) and element type.
+    """Return the StableHLO text of a function that moves the elements of an array by some units in the last place.
 
-    A value is moved by its last bits as an integer. XLA takes longer the more operations there are, and a program has
-    hundreds of such places: so there is one step of a hash, the highest bits of i·(i + salt), where i has the bits of
-    the value. With i alone in place of its square, the moves of evenly spaced numbers would be evenly spread, and sums
-    of them too small.
+    A hash of an element's bits decides how far it moves. The hash has a single step, since a program calls hundreds of
+    such functions: the highest bits of i·(i + salt), where i are the bits of the element. Without the square of i, the
+    moves of evenly spaced numbers would be evenly spread, and sums of them too small.
 
     Args:
         name: the name of the function.
-        shape: the sizes of the array, each followed by x.
-        element: the element type, such as ``f32``; of a complex array, that of its parts.
+        shape: the sizes of the array, each followed by x, such as ``2x3x``.
+        element: the element type, such as ``f32``; for a complex array, the type of its parts.
         is_complex: whether elements are complex numbers.
-        doubled: values move 2 to the power of this times as far as the numbers of `moves` say.
-        of_terms: whether equal values move differently, as terms of a sum: a tone of whole numbers would stay a tone.
-        all_move: whether values of few significant bits move too.
+        doubled: how often to double the distance that the numbers of `moves` give.
+        of_terms: whether equal elements move differently, as terms of a sum must: a signal that repeats itself would
+            do so after the moves too.
+        all_move: whether elements with few significant bits move too.
     """
     width, mantissa = BITS[element], MANTISSA[element]
     part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"i{width}", "i1"))
@@ -626,7 +632,7 @@ def helper_text(
         return op(f"constant dense<{signed(value, width)}>", kind)
 
     def in_each(value: str) -> str:
-        """Return an array in which each element is this 32-bit number, in the width of the elements."""
+        """Return an array of the helper's shape whose elements are all this number, converted to their width."""
         if width != 32:
             value = op(f"convert {value}", f"({scalar}) -> {wide}")
         return op(f"broadcast_in_dim {value}, dims = []", f"({wide}) -> {bits}") if shape else value

@@ -73,7 +73,10 @@ LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outpu
 
 
 class Half:
-    """The runtime's half of a worker: what its Python module gives this program. `calls` is the module calls.py."""
+    """The half of a worker that belongs to one runtime: the functions of the runtime's Python module.
+
+    Functions that the module lacks have defaults here. `calls` is the module calls.py.
+    """
 
     def __init__(self, module: Any, calls: Any) -> None:
         module.warm()
@@ -85,10 +88,10 @@ class Half:
         self.imported: dict[str, str] = getattr(module, "imported", dict)()
 
 
-def start_half(path: str) -> Half:
-    """Load the half of a runtime from a path, or end this process with its error.
+def load_half_or_exit(path: str) -> Half:
+    """Load a runtime's Python module from a file and warm it; if it fails, print the error and end this process.
 
-    The half can import this file and calls.py: ``from .program import timed``.
+    The module can import this file and calls.py, as in ``from .program import timed``.
     """
     package = types.ModuleType("jaxexport_worker")
     sys.modules.update({"jaxexport_worker": package, "jaxexport_worker.program": sys.modules[__name__]})
@@ -121,7 +124,7 @@ class SourceOnly(importlib.machinery.SourceFileLoader):
 
 
 class NotRefusedError(Exception):
-    """An error for a call that must be refused, and was not."""
+    """An error for a call that must be refused, but was run."""
 
     def __init__(self) -> None:
         super().__init__("expected this call to be refused, and it was not")
@@ -150,26 +153,26 @@ def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any
 
 
 def few_digits(value: float) -> float:
-    """Return a number rounded to three digits, for a measurement that differs each time anyway.
+    """Return a number rounded to three digits, which is enough for a measurement that varies.
 
-    Results with equal numbers then share them in memory.
+    Rounded numbers are often equal, and so take less memory and space in files.
     """
     return float("%.3g" % value)
 
 
 def peak_bytes() -> int | None:
-    """Return the most resident memory that this process has had, in bytes; None if the system does not tell it."""
+    """Return the peak of this process's resident memory in bytes; None if the system does not report it."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
     return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024))) or None
 
 
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
-    """Return whether a value is a number that a reply can hold: of these types, not negative, below 2 to the 63."""
+    """Return whether a value is a number of one of the types `kinds`, not negative and below 2 to the 63."""
     return type(value) in kinds and 0 <= value < 1 << 63
 
 
 def are_figures(value: Any) -> bool:
-    """Return whether a value is a dict of figures by name, as `Cost` and `Timings` of protocol.py have them."""
+    """Return whether a value is a dict of figures, with names and types as in `Cost` and `Timings` of protocol.py."""
     return isinstance(value, dict) and all(
         figure is None
         or (name in KINDS and is_figure(figure, KINDS[name]))
@@ -182,13 +185,13 @@ def are_figures(value: Any) -> bool:
 
 
 def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell and report it. The last message says how it ended, so that nobody waits 20 ms for its process to end.
+    """Run a cell and report it. The last message says how the cell ended, since its process takes 20 ms more to end.
 
     Args:
-        half: runs the cell.
+        half: the runtime's functions, one of which runs the cell.
         request: the cell, a `Request` of protocol.py as JSON.
         say: reports a message.
-        shared_memory: spans of memory of which the worker wants to know the pages that the cell wrote; or empty.
+        shared_memory: spans of memory in which to report the pages that the cell wrote; empty for no report.
     """
     try:
         half.run_cell(request, say)
@@ -209,9 +212,9 @@ def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: li
 
 
 def is_machine_fault(error: BaseException) -> bool:
-    """Return whether an error is one of the system, such as a full disk: an `OSError` with an errno.
+    """Return whether an error comes from the system, such as a full disk: an `OSError` with an errno.
 
-    jax raises no errors of its own with an errno.
+    jax itself raises no errors with an errno.
     """
     return isinstance(error, NotWrittenError) or (isinstance(error, OSError) and error.errno is not None)
 
@@ -224,8 +227,7 @@ def full_message(error: BaseException) -> str:
 def whole_message(error: BaseException) -> str:
     """Return the message of an error, followed by those of the errors that caused it.
 
-    The message of jax's own error is often no more than "Error refining shapes". It is cut after `LONGEST_MESSAGE`
-    characters.
+    jax's own error often says no more than "Error refining shapes". The text is cut after `LONGEST_MESSAGE` characters.
     """
     text, behind = str(error), error
     while len(text) < LONGEST_MESSAGE:
@@ -254,11 +256,11 @@ def writer_to(descriptor: int) -> Say:
 
 
 class Transcript:
-    """The messages of a cell so far.
+    """The messages that a cell has sent so far.
 
-    `garbage` is the first part that is not a message, since native code may write anything to any descriptor: then no
-    message of the cell counts. However much garbage comes, it takes no more memory than the longest line. `has_begun`
-    is whether anything came, a message or not.
+    `garbage` is the first text in the pipe that is not a message, since native code may write anything to any
+    descriptor. With garbage, no message of the cell counts. The transcript takes no more memory than the longest line.
+    `has_begun` is whether anything was received.
     """
 
     def __init__(self) -> None:
@@ -271,7 +273,7 @@ class Transcript:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Add the next bytes that came from the cell."""
+        """Add the next bytes that the cell has sent."""
         self.has_begun = self.has_begun or bool(data)
         if self.garbage:
             return
@@ -287,11 +289,11 @@ class Transcript:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the last message came, and nothing but messages."""
+        """Whether the last message of the cell was received, without any garbage."""
         return bool(self.end) and not self._rest and not self.garbage
 
     def close(self) -> None:
-        """End the transcript: no bytes come after this. Half a line that is left counts as garbage."""
+        """End the transcript, to which no bytes are added after this. An incomplete last line counts as garbage."""
         if self._rest:
             self.garbage = "half a line: %.80r" % bytes(self._rest)
 
@@ -338,7 +340,7 @@ FORMS: dict[str, Callable[[Any], bool]] = {
 
 
 def are_all(values: Any, kind: type) -> bool:
-    """Return whether all values are of the type `kind`."""
+    """Return whether all values have the type `kind`."""
     return all(isinstance(value, kind) for value in values)
 
 
@@ -348,9 +350,9 @@ def reply_of(transcript: Transcript, status: int, killed_for: str, printed: byte
     Args:
         transcript: the messages of the cell.
         status: the exit status of the process; negative for a signal.
-        killed_for: why we killed it: "timeout" or "memory"; "" if we did not.
-        printed: the end of what it printed on stderr.
-        seconds: how long it ran.
+        killed_for: why the worker killed the process: "timeout" or "memory"; "" if it did not.
+        printed: the end of what the process printed on stderr.
+        seconds: how long the process ran.
     """
     transcript.close()
     died = status < 0 and not killed_for  # our own SIGKILL says nothing about the artifact
@@ -376,8 +378,8 @@ def reply_of(transcript: Transcript, status: int, killed_for: str, printed: byte
 class CellProcess:
     """A process that was forked for one cell: its three pipes (request, messages, stderr), its limits, how it ended.
 
-    A `spare` process was forked ahead: its cell is not known yet, and meanwhile it copies the pages that it will write,
-    and starts its client of the runtime. Its time begins when the cell is given to it.
+    A `spare` process was forked before its cell is known. Meanwhile it copies the pages that any cell writes, and
+    starts its client of the runtime. Its time limit begins when it gets its cell.
     """
 
     def __init__(self, half: Half, spare: bool, not_its_own: list[int], pages: list[int] | None) -> None:
@@ -413,7 +415,7 @@ class CellProcess:
         os.set_blocking(self.stderr, False)
 
     def give(self, request: dict[str, Any]) -> None:
-        """Give the process its cell, whose time begins now."""
+        """Send the process the request of its cell, whose time limit begins now."""
         self.request = request
         self.started = time.monotonic()
         try:
@@ -423,7 +425,7 @@ class CellProcess:
             pass
 
     def read_stderr(self) -> bool:
-        """Read what the cell printed, of which the end is stored. Returns False if nothing more is there for now."""
+        """Read what the cell printed on stderr, and store its end. Returns False if there is nothing to read now."""
         try:
             data = os.read(self.stderr, 1 << 16)
         except BlockingIOError:
@@ -432,7 +434,7 @@ class CellProcess:
         return bool(data)
 
     def kill(self, reason: str) -> None:
-        """Kill the cell. `reason`, such as "timeout" or "memory", is then how it ended."""
+        """Kill the process of the cell. Its reply says `reason`, such as "timeout" or "memory"."""
         if not self.killed_for:
             self.killed_for = reason
             self.silent = True  # a child of the cell may keep the pipe open
@@ -442,9 +444,9 @@ class CellProcess:
                 os.kill(self.pid, signal.SIGKILL)
 
     def is_over(self) -> bool:
-        """Return whether the cell's reply is complete. Never blocks.
+        """Return, without waiting, whether the reply of the cell is complete.
 
-        The process of a cell on a device must also have ended: until then it has memory of the device.
+        For a cell on a device, the process must also have ended, since until then it occupies memory of the device.
         """
         on_a_device = self.request and self.request["platform"] != "cpu" and not self.request["described"]
         if self.transcript.is_complete and not self.killed_for and not on_a_device:
@@ -478,11 +480,11 @@ def become_cell(half: Half, request: int, messages: int, spare: bool, pages: lis
     """Wait for the request of a cell on one descriptor, run the cell, and write its messages to another descriptor.
 
     Args:
-        half: runs the cell.
+        half: the runtime's functions, one of which runs the cell.
         request: the descriptor from which the request is read.
         messages: the descriptor to which messages are written.
-        spare: whether the process prepares for its cell while it waits.
-        pages: the pages to copy ahead, as `copy_pages` takes them; None: the cell reports which pages it wrote.
+        spare: whether to prepare for the cell before its request comes.
+        pages: the pages to copy ahead, in the form of `copy_pages`; None lets the cell report which pages it wrote.
     """
     # Before the client, which adds memory of its own: what is asked for is what the worker shares.
     memory = writable_memory() if pages is None else []
@@ -504,9 +506,9 @@ def become_cell(half: Half, request: int, messages: int, spare: bool, pages: lis
 
 
 def run_program(path: str, address: str) -> None:
-    """Run a Python program of the coordinator in a fork that has the runtime imported, but no client of the runtime.
+    """Run a Python program of the coordinator in this fork, where the runtime is imported but has no client yet.
 
-    `path` is a file with a function `run(connection)`; it is given a Unix socket that is connected to `address`.
+    `path` is a file with a function `run(connection)`, which gets a Unix socket that is connected to `address`.
     """
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
@@ -516,8 +518,8 @@ def run_program(path: str, address: str) -> None:
 class Server:
     """The worker that forks a cold process for each request until its stdin closes.
 
-    If the half learns, the first cells report which Python modules to import beforehand. `notes` is the path of the
-    file in which an earlier worker has noted them, or "".
+    If the runtime's `half` asks for it, the first cells report which Python modules the worker should import for later
+    cells. `notes` is the path of a file in which an earlier worker has noted these modules, or "".
     """
 
     def __init__(self, half: Half, replies: int, notes: str) -> None:
@@ -539,9 +541,9 @@ class Server:
         self.pages: list[int] | None = None  # that each cell writes, whatever is in it; None before they are known
 
     def serve(self) -> None:
-        """Run the cells that come in on stdin. When stdin closes, all cells that run are ended.
+        """Run the cells whose requests are read from stdin. When stdin closes, end all cells that still run.
 
-        If this process has more than one thread, its greeting says so, and no cell is run.
+        If this process has more than one thread, its first message says so, and no cell is run.
         """
         if count_threads() > 1:
             self.say({"ready": True, "threads": count_threads()})
@@ -588,7 +590,7 @@ class Server:
                     cell.kill("memory")
 
     def begin(self, request: dict[str, Any]) -> None:
-        """Give a cell to a spare process, or to a new one; and fork the next spare process if more are wanted."""
+        """Give a cell to a spare process, or else to a new one; then fork another spare process if it is needed."""
         # Nothing has to be done before its process starts the client, and it shares no device.
         is_plain = request["devices"] == 1 and not request["register"] and request["platform"] == "cpu"
         may_wait = is_plain and self.modules_known and self.forks_ahead
@@ -605,7 +607,7 @@ class Server:
             self.spares.append(self.fork(spare=True))
 
     def fork(self, *, spare: bool) -> CellProcess:
-        """Fork a process for a cell, and listen to its pipes. `spare`: its cell is not known yet."""
+        """Fork a process for a cell and listen to its pipes. `spare` is whether its cell is not known yet."""
         # A spare process that kept the pipe of another one open would keep it waiting after this worker was killed.
         not_its_own = [self.replies, *(other.requests for other in self.spares)]
         cell = CellProcess(self.half, spare, not_its_own, self.pages if self.modules_known else [])
@@ -614,7 +616,7 @@ class Server:
         return cell
 
     def fork_program(self, program: str, address: str) -> None:
-        """Fork a process that runs a program and not a cell: see `run_program`. It ends when this worker does."""
+        """Fork a process that runs a program by `run_program`, in place of a cell. It ends when this worker does."""
         parent, cells = os.getpid(), (*self.running, *self.spares)
         pid = os.fork()
         if pid == 0:
@@ -633,7 +635,7 @@ class Server:
         self.ending.append(pid)
 
     def read_from(self, cell: CellProcess, descriptor: int) -> None:
-        """Read from a cell's pipe, and learn from the cell which modules to import and which pages cells write."""
+        """Read from a pipe of a cell. Note which Python modules the cell imported and which memory pages it wrote."""
         if descriptor == cell.stderr:
             if not cell.read_stderr():
                 self.selector.unregister(cell.stderr)
@@ -653,9 +655,9 @@ class Server:
             self.selector.unregister(cell.messages)
 
     def prepare(self, modules: list[str]) -> None:
-        """Import the Python modules that cells import, so that cells need not.
+        """Import these Python modules in the worker, so that its cells need not import them.
 
-        Ends this process if it could not be forked afterwards, since it has threads or a client of the runtime.
+        If this has started threads or a client of the runtime, forks would not be cold, and this process ends.
         """
         with without_collections():
             import_all(modules)
@@ -670,7 +672,7 @@ class Server:
             raise SystemExit("the worker has %d threads, so its forks could hang" % count_threads())
 
     def end(self, cell: CellProcess) -> None:
-        """Send the reply of a cell that is over, or begin it anew if its process ended before the cell had begun."""
+        """Send the reply of a cell that is over. A cell whose spare process died before it began is begun anew."""
         (self.running if cell.request else self.spares).remove(cell)
         for descriptor in (cell.messages, cell.stderr):
             if descriptor in self.selector.get_map():
@@ -699,9 +701,10 @@ class Server:
 
 @contextlib.contextmanager
 def without_collections() -> Any:
-    """Collect no garbage during the block: modules leave little, and to look for it takes a fifth of their import.
+    """Collect no garbage during the block, so that the modules in it are imported a fifth faster.
 
-    Later collections do not look at what is there by then, else each cell walks, and so copies, all modules.
+    Later collections ignore all objects that exist at the end of the block. Otherwise each cell would visit, and so
+    copy, the memory of all modules.
     """
     gc.disable()
     try:
@@ -712,7 +715,7 @@ def without_collections() -> Any:
 
 
 def import_all(modules: list[str]) -> None:
-    """Import the Python modules that a cell had to import. A module that cannot be imported is left to the cells."""
+    """Import the Python modules of these names. A module that raises an error is skipped, since its cell imports it."""
     for name in modules:
         if name not in sys.modules:
             try:
@@ -732,9 +735,9 @@ def read_notes(path: str) -> list[str]:
 
 
 def write_notes(path: str, names: list[str]) -> None:
-    """Note the names of Python modules for the next worker, all or nothing.
+    """Write the names of Python modules for the next worker to a file, all or nothing.
 
-    If they cannot be written, the next worker learns them itself.
+    If the file cannot be written, nothing is raised, since the next worker can learn them from its own cells.
     """
     if not path:
         return
@@ -772,9 +775,9 @@ def writable_memory() -> list[tuple[int, int]]:
 
 
 def written_pages(memory: list[tuple[int, int]]) -> list[int]:
-    """Return which of this memory a process no longer shares with its worker, as a list: address, length, and so on.
+    """Return the parts of this memory that a process has written to, and so no longer shares with its worker.
 
-    It is empty if the system does not tell.
+    They are a list of numbers: address, length, address, length … It is empty if the system does not report them.
     """
     size = os.sysconf("SC_PAGE_SIZE")
     ranges: list[int] = []
@@ -799,9 +802,10 @@ def written_pages(memory: list[tuple[int, int]]) -> list[int]:
 
 
 def copy_pages(ranges: list[int]) -> None:
-    """Copy these pages now, as if this process had written to them. Their content does not change.
+    """Copy these pages of shared memory now, as if this process had written to them. Their content does not change.
 
-    `ranges` are address, length, address, length … What is not mapped is left out. Linux before 5.14 copies nothing.
+    `ranges` are address, length, address, length … Pages that are not mapped are skipped. Linux before 5.14 copies
+    nothing.
     """
     populate_write = 23
     madvise = ctypes.CDLL(None).madvise
@@ -823,10 +827,10 @@ def resident_bytes(pid: int) -> int:
 
 
 def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) -> float:
-    """Return how many seconds of its limit a process has used since `started`, a time of the monotonic clock.
+    """Return how many seconds of its time limit a process has used since `started`, a time of the monotonic clock.
 
-    With `by_processor` they are processor seconds of all its threads. Wall time counts on a system without /proc, and
-    when it is more than `MOST_WALL` times the limit: then the process only waits.
+    With `by_processor` they are processor seconds of all its threads. Wall time is returned on a system without /proc,
+    and for a process that only waits: when wall time is more than `MOST_WALL` times the limit.
     """
     wall = time.monotonic() - started
     if not by_processor or wall > MOST_WALL * limit:
@@ -840,7 +844,7 @@ def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) 
 
 
 def count_threads() -> int:
-    """Return the number of threads of this process; only of Python's own threads on a system without /proc."""
+    """Return the number of threads of this process; without /proc, only Python's own threads are counted."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
@@ -848,7 +852,7 @@ def count_threads() -> int:
 
 
 def die_with(parent: int) -> None:
-    """Have Linux end this process when its worker, the process `parent`, is killed; end it now if that has happened."""
+    """Have Linux end this process when the process `parent`, its worker, dies; end it now if `parent` is dead."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
@@ -857,7 +861,7 @@ def die_with(parent: int) -> None:
 
 
 def main() -> None:
-    """Run as a worker that serves cells, or run a single cell. Replies leave on what stdout was at the start."""
+    """Run as a worker that serves cells, or run a single cell, as the arguments say; write replies to stdout."""
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt would look like an error of the artifact
     replies = os.dup(1)
@@ -866,7 +870,7 @@ def main() -> None:
     if sys.argv[1] == "serve":
         notes, path = sys.argv[2:]
         with without_collections():
-            half = start_half(path)
+            half = load_half_or_exit(path)
         Server(half, replies, notes).serve()
         os._exit(0)  # a thread that the half has started may never end
     say = writer_to(replies)
@@ -880,7 +884,7 @@ def main() -> None:
 
     threading.Thread(target=end_with_coordinator, daemon=True).start()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    half = start_half(sys.argv[2])
+    half = load_half_or_exit(sys.argv[2])
     say({"ready": True, "imported": half.imported})
     report_cell(half, request, say, [])
     os._exit(0)

@@ -28,11 +28,11 @@ class Stage(StrEnum):
 
 
 def moves(seed: int, ulps: int) -> tuple[int, ...]:
-    """Return the numbers by which a rewritten call moves its results by -`ulps` to `ulps` units in the last place.
+    """Return the argument that makes a rewritten call move its results by -`ulps` to `ulps` units in the last place.
 
-    They are an argument of a call that moved_inside.py has rewritten. There are three: a number made of `seed`, by how
-    many bits a 32-bit hash is shifted down, and 1 if anything moves, else 0. The bits that remain of the hash, plus
-    one, halved, are the units. For one unit two bits remain, which give -1, 0, 0 or 1, so half of the values stay.
+    The call is one that moved_inside.py has rewritten. The argument has three numbers: one made from `seed`, by how
+    many bits a 32-bit hash is shifted down, and 1 if anything moves, else 0. The remaining bits of the hash, plus one,
+    halved, are the units. For one unit two bits remain, which give -1, 0, 0 or 1, so half of the values stay.
 
     Args:
         seed: chooses which values move which way.
@@ -45,8 +45,8 @@ def moves(seed: int, ulps: int) -> tuple[int, ...]:
 class VariantRequest(msgspec.Struct, frozen=True):
     """A repetition of a call with other inputs or compiler options, with the paths of its files.
 
-    A variant that raises is reported, and the next one runs. Consecutive variants with equal options, both rewritten or
-    both not, share a compiled program.
+    If a variant raises, the error is reported and the next variant runs. Consecutive variants share a compiled program
+    if their options are equal and both are rewritten, or neither is.
     """
 
     name: str
@@ -67,7 +67,7 @@ The dtype in NumPy is uint32 for a key, whose data is passed, and bool for float
 
 
 class ModuleCall(msgspec.Struct, frozen=True):
-    """How a module is called, for a runtime without jax.export: jax.export's calling convention in plain words."""
+    """The calling convention of a module of jax.export, spelled out for a runtime without jax.export."""
 
     module: str  # The path of a file with a StableHLO portable artifact.
     version: int  # The version of the calling convention.
@@ -106,7 +106,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The request of a cell that a worker gets."""
+    """The request by which a worker runs a cell: the artifact, its calls, the platform and the limits."""
 
     artifact: str
     checks: tuple[CheckRequest, ...]  # The calls in order, the plain one first and with an empty name.
@@ -123,9 +123,9 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
-    """The compiler's figures for the plain call, the same in each compilation. Null where a release has none.
+    """The compiler's figures for the plain call, the same in each compilation; null if a release does not report one.
 
-    With several devices, they are about the program of one device. A CUDA plugin without a device estimates nothing.
+    With several devices, they are about the program of one device. A CUDA plugin without a device reports no estimates.
     """
 
     temp_bytes: int | None = None  # Bytes of temporary buffers.
@@ -142,10 +142,10 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
-    """How long the plain call took, in seconds of wall time, and the memory of its process. They vary.
+    """The wall time of each stage of the plain call in seconds, and the memory of its process.
 
-    Null for what was not done. A busy machine makes them longer, and so does the first cell in a new environment, which
-    imports modules. A result from the cache of outcomes has the times of the run that it comes from.
+    The time of a stage that was not run is null. Times are longer on a busy machine, and for the first cell in a new
+    environment. A result from the cache of outcomes has the times of its original run.
     """
 
     deserialize: float | None = None  # To read the artifact.
@@ -187,9 +187,9 @@ class Worker(Protocol):
     """One reader on one platform, ready to run cells."""
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Run a cell in a cold process.
+        """Start a cell in a cold process, and return the future of its reply.
 
-        The future that is returned raises `WorkerDied` if the worker is lost.
+        The future raises `WorkerDied` if the worker is lost.
         """
 
     def close(self) -> None:

@@ -403,10 +403,16 @@ class _Run:
             )
         # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
         if problem := audit_problem(self.failing.write_cell(earlier.program).golden, self.failing.options.policy):
-            raise WhyError(f"{self.folder.path}: the program in it fails in its audit: {problem}")
+            raise WhyError(
+                f"{self.folder.path}: expected a program that passes the audit, found one that does not: {problem}\n"
+                "Name another folder with --output."
+            )
         self.program = self._written_again(earlier.program, self.folder.path / ARTIFACT)
         if not self.oracle.fails_alike(self.program):
-            raise NotReproducedError(f"{self.folder.path}: the program in it does not fail here. Name another folder.")
+            raise NotReproducedError(
+                f"{self.folder.path}: expected a program that fails as the cell does, found one that does not fail so "
+                "here. Name another folder with --output."
+            )
         self.steps = [step for step in earlier.steps if step.done != FINISHED]
         self.started -= earlier.steps[-1].seconds
         self.earlier_tried = earlier.steps[-1].tried

@@ -147,13 +147,16 @@ class GoldenChecking:
 
 
 def _what_differs(line: str) -> str:
-    """Return the first words of a message, from a first line of `Changes`: ``Other numbers``, ``Another export``."""
+    """Return the first words of a message about changes: ``Other numbers`` or ``Another export``.
+
+    They follow from the first line of `Changes`.
+    """
     what = line.partition(":")[0]
     return "Another export" if what.startswith("export changed") else f"Other {what}"
 
 
 def outcome_with_window(result: Result) -> str:
-    """Return what happened to a golden, and for one outside the window, that nobody promised otherwise, and why."""
+    """Return in words what happened to a golden. Outside the window, the dates that decide this follow."""
     outcome = outcome_line(result)
     if result.judgement is not Judgement.OUTSIDE:
         return outcome
@@ -161,6 +164,6 @@ def outcome_with_window(result: Result) -> str:
 
 
 def _as_text(finding: Finding) -> str:
-    """Return a finding about one golden as pytest shows it, with what happened in the first words."""
+    """Return the text in which pytest shows a finding about one golden. It begins with what happened."""
     (result,) = finding.results
     return f"{finding.title}: {outcome_line(result)}\n{finding.text}"

@@ -19,7 +19,7 @@ from pytest_jaxexport.marker import NAME
 
 
 class Exported:
-    """What `export_golden` returns: `also` and `refused` add calls that the exported function must take, or refuse."""
+    """The value of a call of `export_golden`. Its `also` and `refused` add calls that must run, or must be refused."""
 
     def __init__(self, checks: GoldenChecks | None, ledger: Ledger, *, to_write: bool) -> None:
         """Store what further calls need. `checks` is None in a second process, which exports but runs nothing."""
@@ -60,7 +60,7 @@ class Exported:
 
 
 class SecondExported(Exported):
-    """What `export_golden` returns in a second process: further calls are not run, their inputs are hashed."""
+    """The value of a call of `export_golden` in a second process, where further calls only hash their inputs."""
 
     def __init__(self, again: ExportedAgain, inputs: dict[str, str], ledger: Ledger) -> None:
         """Store what further calls need; the hash of each call's inputs is added to `inputs`, by their file."""
@@ -77,7 +77,7 @@ class SecondExported(Exported):
 
 
 def _place(call: str) -> str:
-    """Return a call of the test with its file and line: `also() at test_a.py:16`."""
+    """Return the text of a call with the file and line where the test makes it: ``also() at test_a.py:16``."""
     frame = sys._getframe(2)
     return f"{call} at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
@@ -85,7 +85,7 @@ def _place(call: str) -> str:
 def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
     """Raise `KeywordError` for a keyword of the marker in a call, unless the function itself has that parameter.
 
-    A function with `**kwargs` would take the keyword silently, and it would have no effect.
+    Otherwise a function with `**kwargs` would take such a keyword silently and without effect.
 
     Args:
         call: the call as its error names it.

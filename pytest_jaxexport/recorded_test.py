@@ -70,9 +70,9 @@ class RecordedTest:
         return next(filter(self.replayer.is_own, self.generations(case)), None)
 
     def generations(self, case: str) -> list[Golden]:
-        """Return the stored goldens of a case: only those that can be read, if this run writes again what cannot.
+        """Return the stored goldens of a case. A run that writes all goldens skips those that cannot be read.
 
-        Goldens by other writers may be damaged too, which the next run that checks them reports.
+        Skipped goldens by other writers stay damaged, which the next run that checks them reports.
         """
         store = self.store
         return store.readable(case) if self.settings.update == "all" else store.generations(case)
@@ -94,7 +94,7 @@ class RecordedTest:
         return hint
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
-        """Return whether the test exports what this golden, of another case, has."""
+        """Return whether the test's export is equal to a golden of another case."""
         if golden.manifest.signature != produced.manifest.signature:  # before its artifact is read
             return False
         try:
@@ -142,7 +142,7 @@ class RecordedTest:
 
     @functools.cached_property
     def name(self) -> str:
-        """This test as a command line names it in the folder where pytest was called."""
+        """The name of this test on a command line, for the folder where pytest was called."""
         path, _, names = full_name(self.item).partition("::")
         config = self.item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
@@ -150,7 +150,7 @@ class RecordedTest:
 
     @contextmanager
     def progress(self, text: str) -> Iterator[None]:
-        """Record which step runs, and show it: it stays recorded if Ctrl-C or a SIGTERM ends it."""
+        """Record and show the step that the block runs. The record stays if Ctrl-C or a SIGTERM ends the block."""
         self.step = text
         try:
             with self._shown(text):

@@ -42,7 +42,7 @@ LEAVES = 40  # The most leaves that a message lists if no leaf has the given nam
 
 
 class Recorder:
-    """The `export_golden` of one test, which pytest asks at the end what happened."""
+    """The object that the fixture `export_golden` returns in one test, and that checks or writes its goldens."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Recorder:
 
     @property
     def events(self) -> list[Event]:
-        """What happened to the test's goldens: plain data for the terminal summary."""
+        """The events about the test's goldens: plain data for the terminal summary."""
         return self._test.events
 
     @property
@@ -81,12 +81,12 @@ class Recorder:
 
     @property
     def renamed(self) -> list[str]:
-        """Unused cases that may be those of the test under an earlier name."""
+        """The unused cases that may be former names of this test's cases."""
         return self._test.renamed
 
     @property
     def step(self) -> str:
-        """What is being done, or was being done when the test was interrupted; empty between steps."""
+        """The step that is running, or was running when the test was interrupted, in words; empty between steps."""
         return self._test.step
 
     def __call__(
@@ -124,7 +124,7 @@ class Recorder:
             return self._exported[-1]
 
     def _take_name(self, name: str | None) -> None:
-        """Fail a call whose name is not text, or is the name of an earlier call."""
+        """Fail the test if the name of a call is not text, or is the name of an earlier call."""
         __tracebackhide__ = True
         if name is not None and not (isinstance(name, str) and name):
             self._test.fail(f"export_golden: name={name!r}: expected text that distinguishes this call from others.")
@@ -163,11 +163,11 @@ class Recorder:
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
 
     def _note_left(self, manifest: Manifest, own: Sequence[Golden]) -> None:
-        """Note which goldens a run that writes missing ones leaves as they are."""
+        """Record an event for each golden that stays unchanged, since this run writes only missing goldens."""
         self._test.events += [LeftCase(**self._test.about(manifest), left=one.id) for one in own]
 
     def _note_targets(self, manifest: Manifest) -> None:
-        """Note in which other releases a case has to run, before anything of its test can fail."""
+        """Record the other releases in which a case must run. This is done before the test can fail."""
         day, own = self._test.replayer.calendar.today(), manifest.writer.jaxlib
         deployed = [
             title_of(target.release)
@@ -201,7 +201,7 @@ class Recorder:
         return None
 
     def _before_call(self, uncalled: Uncalled, *, to_write: bool) -> None:
-        """Audit an artifact, then have a child process call it before this process does."""
+        """Audit an artifact, then call it in a child process, since a call that crashes must not end this process."""
         __tracebackhide__ = True
         case, packages = uncalled.case, self._test.settings.policy.reader_packages
         # In what is to be written, also modules that import more than readers have.
@@ -272,7 +272,7 @@ class Recorder:
         )
 
     def _gone_leaves(self, unknown: Sequence[str]) -> list[str]:
-        """Return those of the leaves that what is exported lacks and a stored golden of the same case has."""
+        """Return those of the unknown leaves that a stored golden of a case has, and its export has no more."""
         stored: list[str] = []
         for produced in (_checks_of(exported).produced for exported in self._exported):
             for golden in self._test.generations(produced.case.id):
@@ -333,7 +333,7 @@ class SecondRecorder(Recorder):
             return SecondExported(again, inputs, self._ledger)
 
     def finish(self) -> None:
-        """Do nothing: the second pytest sends what was exported."""
+        """Do nothing, since the second pytest only sends its exports."""
 
 
 def _call_text(name: object) -> str:

@@ -285,9 +285,9 @@ class SecondExports:
 
     @property
     def for_new_goldens(self) -> bool:
-        """Whether a second process also exports a new golden's function.
+        """Whether a second process also exports the function of each new golden.
 
-        Not with --noise=later: the first run that checks the golden has another hash seed, and so is a second export.
+        With --noise=later it does not, since the first run that checks the golden is a second export by itself.
         """
         settings = self._test.settings
         return settings.second_export and not (settings.noise_later or settings.dry_run)
@@ -301,9 +301,9 @@ class SecondExports:
         return self._test.settings.second_export and fits
 
     def _differs(self, produced: ProducedGolden, processes: Sequence[SecondExport]) -> bool | None:
-        """Return whether one of these processes exports the case differently.
+        """Return whether any of these processes exports the case differently; None if unknown.
 
-        None if they cannot export it, or if no second export is wanted.
+        It is unknown if a process cannot export the case, or if second exports are switched off.
         """
         if not self.can_export(produced):
             return None
@@ -315,7 +315,7 @@ class SecondExports:
         return self._differs(produced, self._seeded)
 
     def new_differs(self, produced: ProducedGolden) -> bool | None:
-        """Return whether a second process exports a case that is to be written differently; None if that is not known.
+        """Return whether a second process exports a new case differently than this one; None if unknown.
 
         A fork is asked first, since it starts sooner. It differs from this process in some ways, so only an equal
         export counts.
@@ -325,9 +325,9 @@ class SecondExports:
         return self._differs(produced, self._seeded[:1])
 
     def makes_other_inputs(self, produced: ProducedGolden) -> bool:
-        """Return whether the example arguments of a test that a second process exports are others there.
+        """Return whether the test makes other example arguments in a second process.
 
-        The fork is asked first: its libraries may add in another order, so only equal arguments count.
+        The fork is asked first. Its libraries may add in another order, so only equal arguments prove anything.
         """
         test = self._test.item.nodeid
         if any(process.makes_other_inputs(test, produced) is False for process in self._forked):

@@ -126,7 +126,7 @@ class GoldenWriting:
         self._test.events.append(event)
 
     def _change(self, produced: ProducedGolden) -> tuple[WriteStatus, list[str]]:
-        """Return what writing a golden changes, and which parts of a stored golden it replaces."""
+        """Return how writing a golden changes the store, and how it differs from a stored one that it replaces."""
         own = self._test.own_golden(produced.manifest.case)
         noise_to_come = self._test.settings.dry_run and not self._test.settings.noise_later
         if own is None:
@@ -191,7 +191,7 @@ class GoldenWriting:
             event["named"] = [*named, *produced.lost]
 
     def _remarks_on(self, golden: Golden) -> Sequence[Remark]:
-        """Return the remarks on what a golden does not show.
+        """Return the remarks on errors that the outputs of a golden would not show.
 
         If its noise was measured earlier, there are only those that its files show without further runs, under `-v`.
         """

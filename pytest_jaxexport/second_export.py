@@ -17,7 +17,9 @@ import pytest
 
 from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
-from export_core.export.produce import Flags, ProducedGolden
+from export_core.base.text import shown
+from export_core.export.produce import LARGE, Flags, ProducedGolden
+from pytest_jaxexport.recorded_test import RecordedTest
 
 SECOND_RUN_FILE = Path(__file__).with_name("second_run.py")
 _LONGEST_START = 60.0  # Seconds to wait for a fork that connects itself.
@@ -50,6 +52,7 @@ MORE_SEEDS = 12
 
 
 _NO_EXPORT = "in a second process, which runs each test alone, these tests exported nothing: run one alone to see why"
+_NEVER_REPEATED = f"a second process exports no artifacts for TPUs, and none larger than {LARGE >> 20} MiB"
 _OTHER_SETTINGS = (
     "in a second process, {} differs, which another test or a fixture has changed here: change it back after the test, "
     "or set it in a conftest.py"
@@ -256,6 +259,83 @@ def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produc
         if (differs := process.differs(test, case, artifact, flags)) is not False:
             return differs
     return False
+
+
+class SecondExports:
+    """The second processes that export the cases of one test again."""
+
+    def __init__(self, test: RecordedTest, processes: Sequence[SecondExport]) -> None:
+        """Store the processes: the first one is a fork, and the others have other hash seeds."""
+        self._test = test
+        self._forked, self._seeded = processes[:1], processes[1:]
+
+    @property
+    def other_seeds(self) -> int:
+        """The number of processes with other hash seeds."""
+        return len(self._seeded)
+
+    def start(self) -> None:
+        """Start the fork, which imports what the test needs while this process traces its function."""
+        self._forked[0].start(self._test.item.nodeid)
+
+    def begin(self) -> None:
+        """Have the fork begin to export the test."""
+        self._forked[0].begin(self._test.item.nodeid)
+
+    @property
+    def for_new_goldens(self) -> bool:
+        """Whether a second process also exports a new golden's function.
+
+        Not with --noise=later: the first run that checks the golden has another hash seed, and so is a second export.
+        """
+        settings = self._test.settings
+        return settings.second_export and not (settings.noise_later or settings.dry_run)
+
+    def can_export(self, produced: ProducedGolden) -> bool:
+        """Return whether a second process may export this case.
+
+        A TPU belongs to one process, and a large artifact may need most of the memory.
+        """
+        fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
+        return self._test.settings.second_export and fits
+
+    def _differs(self, produced: ProducedGolden, processes: Sequence[SecondExport]) -> bool | None:
+        """Return whether one of these processes exports the case differently.
+
+        None if they cannot export it, or if no second export is wanted.
+        """
+        if not self.can_export(produced):
+            return None
+        with self._test.progress(f"exporting {shown(produced.case.id)} again: --no-second-export leaves it out"):
+            return exports_again_otherwise(processes, self._test.item.nodeid, produced)
+
+    def differs_under_other_seeds(self, produced: ProducedGolden) -> bool | None:
+        """Return whether a process with another hash seed exports the case differently; None if that is not known."""
+        return self._differs(produced, self._seeded)
+
+    def new_differs(self, produced: ProducedGolden) -> bool | None:
+        """Return whether a second process exports a case that is to be written differently; None if that is not known.
+
+        A fork is asked first, since it starts sooner. It differs from this process in some ways, so only an equal
+        export counts.
+        """
+        if self._differs(produced, self._forked) is False:
+            return False
+        return self._differs(produced, self._seeded[:1])
+
+    def makes_other_inputs(self, produced: ProducedGolden) -> bool:
+        """Return whether the example arguments of a test that a second process exports are others there.
+
+        The fork is asked first: its libraries may add in another order, so only equal arguments count.
+        """
+        test = self._test.item.nodeid
+        if any(process.makes_other_inputs(test, produced) is False for process in self._forked):
+            return False
+        return any(process.makes_other_inputs(test, produced) for process in self._seeded[:1])
+
+    def why_not_compared(self, case: str) -> str:
+        """Return why a new case has no second export to compare with."""
+        return self._seeded[0].not_compared.get(case, _NEVER_REPEATED)
 
 
 def try_more_seeds(pytest_command: str) -> str:

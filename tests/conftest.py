@@ -7,6 +7,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+import _pytest.pathlib
+import _pytest.tmpdir
 import pytest
 
 # Releases that write the corpus load this file too, in environments that lack packages of this project's tests.
@@ -29,6 +31,9 @@ os.fsync = lambda descriptor: None
 # Thousands of collected tests live until the end. The garbage collector would look through them again and again, for
 # three of the seven seconds that collecting takes, and in every test that makes many objects.
 gc.disable()
+
+# Nobody looks for the folder of the test that ran last by a link, which each test would replace.
+_pytest.pathlib._force_symlink = _pytest.tmpdir._force_symlink = lambda *names: None
 
 
 def pytest_collection_finish() -> None:

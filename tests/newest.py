@@ -28,24 +28,24 @@ NEWEST = (
     "tests/knowledge/test_measured.py::test_approx_max_k_is_forecast_as_it_was_measured",
     "tests/knowledge/test_measured.py::test_the_forecast_doubts_a_composite_of_a_symbolic_size",
     "tests/knowledge/test_measured.py::test_the_forecast_knows_which_products_of_4_bits_compile",
-    "tests/matrix/test_replay.py::test_a_refusal_counts_only_in_releases_known_for_it",
+    "tests/matrix/test_replay.py::test_a_refusal_counts_only_in_releases_known_to_give_it",
     "tests/matrix/test_replay.py::test_an_outcome_names_openblas_kernels_and_cpython",
     "tests/matrix/test_replay.py::test_cells_of_a_platform_without_its_device_are_not_run",
-    "tests/matrix/test_replay.py::test_different_numbers_have_index_and_error",
+    "tests/matrix/test_replay.py::test_the_message_on_different_numbers_has_index_and_error",
     "tests/matrix/test_replay.py::test_goldens_pass_in_the_interpreter_that_wrote_them",
 )
 """The beginnings of the ids of tests: folders, files, and single tests of files that test something else otherwise."""
 ANY_RELEASE = (
-    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_to_try_more",
-    "tests/plugin/test_changed_exports.py::test_a_check_finds_unrecorded_seed_dependence",
+    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_trying_more",
+    "tests/plugin/test_changed_exports.py::test_a_check_finds_unrecorded_dependence_on_the_hash_seed",
     "tests/plugin/test_changed_exports.py::test_dependence_on_the_hash_seed_is_recorded",
-    "tests/plugin/test_changed_exports.py::test_noise_later_postpones_the_second_export",
+    "tests/plugin/test_changed_exports.py::test_noise_later_skips_the_second_export",
     "tests/plugin/test_changed_exports.py::test_random_constants_are_named_when_written_and_when_they_differ",
     "tests/plugin/test_changed_exports.py::test_seed_dependent_goldens_compare_only_outputs",
-    "tests/plugin/test_changed_exports.py::test_warn_passes_a_change_and_the_summary_shows_it",
+    "tests/plugin/test_changed_exports.py::test_under_warn_a_changed_export_passes_and_is_in_the_summary",
     "tests/plugin/test_set_elsewhere.py::test_a_test_that_depends_on_another_has_no_second_export",
     "tests/plugin/test_set_elsewhere.py::test_second_exports_find_the_fixtures_of_a_conftest",
-    "tests/readers/test_ahead.py::test_why_no_more_spare_processes_start_is_reported_once",
+    "tests/readers/test_ahead.py::test_the_reason_why_spare_processes_stop_is_reported_once",
 )
 """Tests in files of `NEWEST` that do not depend on the release of jax."""
 WITHOUT_NOISE = "[without noise"

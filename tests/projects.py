@@ -120,7 +120,12 @@ class Project:
         report.unlink(missing_ok=True)
         once = [] if twice or "no:jaxexport" in words else ["--no-second-export"]
         arguments, cwd = [f"--junitxml={report}", *once, *words], cwd or self.folder
-        variables = {**own_variables(), "JAXEXPORT_CACHE": str(self.cache), **(environment or {})}
+        variables = {
+            **own_variables(),
+            "JAXEXPORT_CACHE": str(self.cache),
+            "PYTEST_DEBUG_TEMPROOT": str(self.cache.parent),  # else this run deletes the folders of earlier sessions
+            **(environment or {}),
+        }
         if not cold:
             code = self.warm.run(arguments, cwd, variables, output, self.noise)
         else:

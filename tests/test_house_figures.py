@@ -120,7 +120,7 @@ def test_unlisted_types_and_conversions_of_outcomes_are_found(tmp_path: Path):
     assert [name.endswith(": missing") for name in conversions] == [False, *[True] * 5, False]
 
 
-def test_conversions_of_a_cell_are_the_listed_ones():
+def test_functions_that_convert_a_cells_result_are_as_listed():
     modules = list(structure.parse_modules(Path(structure.__file__).parents[1]))
     assert set(structure.with_outcome(modules)) == {"Reply", "Result"}
     assert [name.split(".", 1)[1] for name in structure.conversions(modules)] == [

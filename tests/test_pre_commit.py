@@ -45,7 +45,7 @@ def commit(tmp_path, monkeypatch) -> Callable[..., str]:
     return run
 
 
-def test_pre_commit_accepts_the_manifest():
+def test_pre_commit_accepts_the_manifest_of_our_hooks():
     subprocess.run(
         [sys.executable, "-m", "pre_commit", "validate-manifest", ROOT / ".pre-commit-hooks.yaml"], check=True
     )

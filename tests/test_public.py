@@ -72,7 +72,7 @@ def test_members_listed_as_internal_exist():
         assert [member for member in hidden if member not in members] == []
 
 
-def test_no_name_is_listed_twice():
+def test_no_public_name_is_listed_twice():
     assert len(set(LISTED)) == len(LISTED)
 
 

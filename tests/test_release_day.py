@@ -25,7 +25,7 @@ INSTALLED = re.compile(r"pip install[^\n`]*?[ ']([./\w]*pytest[-_]jaxexport[\w*.
 ADDRESS = re.compile(r"https://[\w./-]*pytest-jaxexport[\w./-]*|pytest-jaxexport/pytest-jaxexport@[\w.]+")
 
 
-def test_every_file_reads_as_the_flag_released_says():
+def test_the_text_of_each_file_agrees_with_the_flag_released():
     waiting = {name for name, text in TEXTS.items() if released(name, text) != text}
     if RELEASED:
         assert waiting == set(), "python -m tools.release_day"

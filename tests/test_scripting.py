@@ -159,7 +159,7 @@ def test_an_argument_of_a_wrong_type_is_one_clear_error(call, message):
     assert str(raised.value).startswith(message)
 
 
-def test_windows_may_be_a_plain_pair():
+def test_windows_may_be_given_as_a_tuple_of_two_numbers():
     assert promise(DAY, DAY + datetime.timedelta(5), (4, 21)) == promise(DAY, DAY + datetime.timedelta(5), Windows(4))
 
 
@@ -199,7 +199,7 @@ def test_a_golden_is_written_once_with_its_noise(folder):
     assert (unchanged.status, unchanged.remarks) == ("unchanged", ())
 
 
-def test_write_golden_refuses_a_function_before_the_case(folder):
+def test_write_golden_refuses_swapped_case_and_function_arguments(folder):
     with pytest.raises(GoldenError, match=r"^write_golden: .* then the function, found tanh "):
         export_core.write_golden(jax.jit(jax.numpy.tanh), "models.tanh", X)
     assert list(folder.iterdir()) == []
@@ -305,6 +305,6 @@ def test_a_case_with_too_long_a_name_for_a_folder_is_refused():
 
 
 @pytest.mark.parametrize(("case", "problem"), [("a/b", "with '/'"), ("a.", "with '.' at its end"), ("", "empty")])
-def test_the_wrong_letter_of_a_case_is_named(case, problem):
+def test_the_error_names_the_invalid_character_of_a_case(case, problem):
     with pytest.raises(GoldenError, match=f"found '{case}', {problem}."):
         export_core.write_golden(case, jax.jit(lambda x: -x), X)

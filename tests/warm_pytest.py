@@ -29,7 +29,7 @@ import pytest
 from _pytest import config
 from _pytest.config import default_plugins
 from shared_process import shared_process
-from warm_worker import share_compiled, use_warm_workers
+from warm_worker import share_compiled, share_mlir_context, use_warm_workers
 
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
@@ -124,7 +124,6 @@ def main(path: str, workers: str, compiled: str) -> None:
     import jax
     from _pytest.assertion.rewrite import AssertionRewritingHook
     from _pytest.junitxml import bin_xml_escape
-    from jax._src.interpreters.mlir import make_ir_context
 
     from export_core.matrix.cache_keys import hash_of_code
     from export_core.readers.installed import hash_of_this_interpreter
@@ -142,7 +141,7 @@ def main(path: str, workers: str, compiled: str) -> None:
     AssertionRewritingHook._warn_already_imported = lambda hook, name: None
     use_warm_workers(workers)
     share_compiled(compiled)
-    make_ir_context()  # MLIR registers its dialects, once for all forks
+    share_mlir_context()
     jax.clear_caches()  # as each first export does, which would copy the pages of what importing jax has cached
     os.fsync = lambda descriptor: None  # as in conftest.py
     gc.freeze()

@@ -179,6 +179,17 @@ def share_compiled(folder: str) -> None:
     jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 
+def share_mlir_context() -> None:
+    """Have this process and its forks lower all functions in one MLIR context.
+
+    jax makes one for each function, and registers its dialects there: 2 ms of a processor, 5 in a fork.
+    """
+    from jax._src.interpreters import mlir
+
+    context = mlir.make_ir_context()
+    mlir.make_ir_context = lambda: context
+
+
 class OtherInterpreters:
     """The processes of this program in other environments, and who waits for their start."""
 
@@ -245,6 +256,7 @@ def main(path: str, compiled: str, environments: str) -> None:
     half.start_ahead = lambda client: start_ahead(True) if client else None
     if compiled:
         share_compiled(compiled)
+        share_mlir_context()
     others = OtherInterpreters(Path(path).parent, environments)
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -115,7 +115,7 @@ class Artifact:
 
     @cached_property
     def unread(self) -> tuple[tuple[str, Unread], ...]:
-        """The parts of the artifact and its nested VJPs that this reader does not know, each as (where it is, part).
+        """The parts of the artifact and its nested VJPs that our reader does not know: pairs of a location and a part.
 
         Empty if all that jaxlib could run has been read. Raises `ArtifactError` if a module cannot be read.
         """
@@ -128,7 +128,7 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     Raises `ArtifactError` if the file cannot be opened, or is not an artifact.
     """
     if not isinstance(path, str | os.PathLike):
-        raise _not_a("path", path, "read", "read_bytes reads bytes.")
+        raise _not_a("path", path, "read", "Pass bytes to `read_bytes` instead.")
     name = saved_model_in(os.fspath(path))
     try:
         data = read_regular(name, follow=True)
@@ -163,7 +163,7 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses
     elif not isinstance(data, bytes | bytearray):
-        raise _not_a("bytes", data, "read_bytes", "read reads a file.")
+        raise _not_a("bytes", data, "read_bytes", "Pass a path to `read` instead.")
     if data[:4] == MAGIC:
         artifact = Artifact(name, data, None)
         _ = artifact.module.tables  # raises for a damaged one, as the decoder of the envelope does below
@@ -184,9 +184,9 @@ def is_of_tensorflow_alone(data: bytes) -> bool:
 
 
 def what_else(head: bytes) -> str | None:
-    """Return what kind of file this is if it is not an artifact, such as "a gzip file".
+    """Return the kind of a file that is not an artifact, such as "a gzip file".
 
-    `head` is the first kilobytes of the file. None if it begins like an artifact.
+    `head` is the first kilobytes of the file. None if the file begins like an artifact.
     """
     if not head:
         return "empty"
@@ -203,7 +203,7 @@ _MLIR = (b"module", b"builtin.module", b'"builtin.module"', b"func.func", b"#", 
 
 
 def is_mlir(data: bytes | bytearray) -> bool:
-    """Return whether a file is the text of an MLIR module, by its first lines."""
+    """Return whether the first lines of a file show that it is the text of an MLIR module."""
     for line in bytes(data[:4096]).splitlines():
         if (line := line.strip()) and not line.startswith(b"//"):
             return line.startswith(_MLIR) and any(word in data[: 1 << 16] for word in (b"func.func", b"module"))
@@ -213,7 +213,8 @@ def is_mlir(data: bytes | bytearray) -> bool:
 def is_hlo(data: bytes | bytearray) -> bool:
     """Return whether a file is XLA's HloModuleProto, or a HloProto that holds one.
 
-    A HloModuleProto begins with two names, of the module and of its entry. Source: xla/service/hlo.proto.
+    A HloModuleProto begins with the name of the module and the name of its entry computation. Source:
+    xla/service/hlo.proto.
     """
     wire, at = Wire(data, "", ""), 0
     try:
@@ -232,7 +233,10 @@ def is_hlo(data: bytes | bytearray) -> bool:
 
 
 def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
-    """Return the kind of a file that is often given by mistake, and advice what to do; None for any other file."""
+    """Return the kind of a file that is often given in place of an artifact, and advice on what to do.
+
+    None for a file of any other kind.
+    """
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
             return kind, advice

@@ -46,7 +46,7 @@ _CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", 
 
 
 class AuditFinding(NamedTuple):
-    """A finding of the audit: about a custom-call target, a disabled check, or an unknown part of the file."""
+    """A finding of the audit about a custom-call target, a disabled check, or an unknown part of the file."""
 
     target: str  # The custom-call target, the target or kind of a disabled check, or the name of the unknown part.
     standing: str
@@ -83,8 +83,8 @@ def audit(
         artifact: an artifact, which is judged with its nested VJPs.
         writer_stable: the targets that the writer's release guarantees; None if the writer is not known.
         reader_stable: the targets that the reader's release guarantees; None if there is no reader to consider.
-        allow: the targets that the policy allows, with their reasons. A target that the reader's release dropped is
-            accepted too if it is here, and still reported as dropped.
+        allow: the targets that the policy allows, with their reasons. If the reader's release dropped one of these
+            targets, it is accepted, and still reported as dropped.
         writer: the name of the writer in messages.
         reader: the name of the reader in messages.
     """
@@ -100,10 +100,10 @@ def audit(
 
 
 def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[AuditFinding, ...]:
-    """Return a finding for each part of an artifact that this reader does not know.
+    """Return an audit finding for each part of an artifact that our reader does not know.
 
-    A part that `allow` names with a reason is accepted, if such a part may be allowed at all. Any other finding is not
-    `ok`, so that the artifact is refused.
+    A part that `allow` names with a reason is accepted, unless parts of its kind may never be allowed. The finding for
+    any other part is not `ok`, so that the artifact is refused.
     """
     by_part: dict[Unread, list[str]] = {}
     for place, part in artifact.unread:
@@ -135,10 +135,10 @@ def judge_calls(
     *,
     bare: bool = False,
 ) -> tuple[AuditFinding, ...]:
-    """Return a finding for each target of some custom calls: the part of `audit` that judges calls.
+    """Return an audit finding for each target of the custom calls `calls`.
 
-    `bare` means that jax.export has not written the module of the calls, so that the lists guarantee nothing. The
-    other arguments are those of `audit`.
+    If `bare` is true, jax.export did not write the module of the calls, and the lists of stable targets guarantee
+    nothing. The other arguments are as in `audit`.
     """
     reasons = allow or {}
 
@@ -206,10 +206,11 @@ class Foreseen(NamedTuple):
 def foreseen(
     artifact: Artifact, platform: str, promised: Set[str], reader: str, *, of_known_writer: bool = True
 ) -> Foreseen:
-    """Foresee what an artifact does on one of `PLATFORMS` in a reader.
+    """Foresee what an artifact does in a reader on a platform, one of `PLATFORMS`.
 
-    `promised` are the custom-call targets that the reader promises, and `reader` is its name in the note. If the writer
-    is not known, as of an artifact that was changed after its export, these targets are listed, and not promised.
+    `promised` are the custom-call targets that the reader promises, and `reader` is the name of the reader in the note.
+    If the writer is not known, for example because the artifact was changed after its export, the note says that these
+    targets are listed, not that they are promised.
     """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
@@ -240,7 +241,7 @@ def foreseen_everywhere(
 ) -> tuple[Foreseen, ...]:
     """Foresee what an artifact does on each platform in one jaxlib, by that release's list of stable targets.
 
-    `reader` is the jaxlib version; the result is empty if it is None. `of_known_writer` is as in `foreseen`.
+    `reader` is the version of that jaxlib; if it is None, the result is empty. `of_known_writer` is as in `foreseen`.
     """
     if reader is None:
         return ()
@@ -249,7 +250,7 @@ def foreseen_everywhere(
 
 
 def belongs(target: str, platform: str) -> bool:
-    """Return whether a custom-call target may be called on a platform: it belongs to that platform, or to none."""
+    """Return whether a custom-call target may be called on a platform, since it belongs to this or to no platform."""
     owners = {name for name, prefixes in _PREFIXES.items() if target.startswith(prefixes)}
     owners |= {"tpu"} if target in _TPU else set()
     return not owners or platform in owners
@@ -269,7 +270,7 @@ WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
 
 
 def only_jax(targets: Iterable[str]) -> str:
-    """Return why no runtime but jaxlib compiles the custom calls that `calls_of_jax` returned, and what to do."""
+    """Return why only jaxlib can compile the custom calls `targets`, which `calls_of_jax` returned, and what to do."""
     named = list(targets)
     kinds = {"Python callbacks" if "callback" in target else "LAPACK" for target in named}
     none = " or ".join(sorted(kinds))  # Not by jax.lax: jax.lax.linalg calls LAPACK, too.
@@ -285,7 +286,7 @@ def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
 
 
 def targets_of_jax(targets: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the custom-call targets that only jax registers on CPU, sorted."""
+    """Return the custom-call targets among `targets` that only jax registers on CPU, sorted."""
     return tuple(sorted({x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x}))
 
 
@@ -332,7 +333,7 @@ class Payload(NamedTuple):
 def describe(call: CustomCall) -> Payload:
     """Return the kind of a custom call, such as "Python callback", and the version of its payload.
 
-    Nothing is run, and no callback's pointer is followed.
+    The call is not run, and the pointer of a callback is not followed.
     """
     kinds = [words for start, words in _STARTS if call.target.startswith(start)]
     kind = next(iter(kinds + [words for word, words in _WORDS if word in call.target]), "custom call")
@@ -341,7 +342,7 @@ def describe(call: CustomCall) -> Payload:
 
 
 def _mosaic_version(config: Any) -> int | None:
-    """Return the version of Mosaic that the MLIR module inside a call's configuration names; None if none is found."""
+    """Return the Mosaic version that the MLIR module in a custom call's configuration names; None if none is found."""
     # Mosaic for GPUs is a typed FFI call with the module among its arguments; Mosaic for TPUs has JSON with base64.
     body: Any = None
     try:

@@ -25,7 +25,7 @@ Bounds = Literal["tanh", "erf", "a sigmoid", "a softmax", "a clamp"]
 
 
 class Bounded(NamedTuple):
-    """The function that makes an output, with the least and the greatest number that it gives."""
+    """The function that computes an output, with the smallest and the largest number that it can return."""
 
     by: Bounds  # The function.
     bounds: tuple[float, float]  # The least and the greatest number.
@@ -33,9 +33,9 @@ class Bounded(NamedTuple):
 
 
 def bounded_outputs(artifact: Artifact, numbers: Collection[int]) -> Mapping[int, Bounded]:
-    """Return the bounds of an artifact's outputs, by the index of the output; `numbers` are the indexes asked for.
+    """Return the bounds of the artifact's outputs with the indexes `numbers`, by index.
 
-    An output without bounds is left out. Empty if the module cannot be read.
+    An output without bounds is left out. The result is empty if the module cannot be read.
     """
     try:
         trace = _Bounds(artifact.module)
@@ -51,8 +51,8 @@ class _Bounds(Trace):
     def bounded(self, value: Value) -> Bounded | None:
         """Return the operation, such as tanh or a clamp, that limits a value to a range; None if there is none.
 
-        A mask (`where`) after the operation does not hide it: the constants that the mask puts in are returned as
-        `fills`.
+        The operation is found through a mask (`where`) after it. The constants that the mask puts in place of elements
+        are returned as `fills`.
         """
         fills: list[float] = []
         while made := self._made(value):
@@ -70,7 +70,7 @@ class _Bounds(Trace):
         return None
 
     def _bounding_function(self, made: Value) -> Bounds | None:
-        """Return the name of the function with known bounds that makes a value; None for a clamp or any other."""
+        """Return the name of the function with known bounds that computes a value; None for any other function."""
         match made.made_by.name:
             case "tanh":
                 return "tanh"
@@ -110,9 +110,11 @@ class _Bounds(Trace):
         return made is not None and made.made_by.name == "log"
 
     def _clamp(self, made: Value, fills: tuple[float, ...]) -> Bounded | None:
-        """Return the bounds of a clamp, or of a minimum of a maximum; None if only whole numbers are clamped.
+        """Return the bounds of a clamp, or of a minimum of a maximum; None for other operations.
 
-        `fills` are the numbers that masks after the clamp put in.
+        None, too, if the numbers are whole before they are clamped.
+
+        `fills` are the numbers that masks after the clamp put in place of elements.
         """
         if made.made_by.name == "clamp":
             least, inside, most = made.operands
@@ -149,15 +151,17 @@ class _Bounds(Trace):
         return made is not None and made.made_by.name == name
 
     def _made(self, value: Value) -> Value | None:
-        """Return the float value from which a value is made by nothing but changes of its shape and float type.
+        """Return the float value from which `value` is made by nothing but changes of shape and float type.
 
-        None if that is an argument of main, or not a float.
+        None if this is an argument of main, or not a float.
         """
         made = self._unshaped(value)
         return made if made and _is_float(made) else None
 
     def _unshaped(self, value: Value, *, is_any: bool = False) -> Value | None:
-        """Follow a value back past operations that change only its shape or float type; None for an argument of main.
+        """Return the value before all operations that change only its shape or float type.
+
+        None if this is an argument of main.
 
         Only floats are followed, unless `is_any` is true.
         """

@@ -23,7 +23,8 @@ _SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
 def long_constants(module: Module) -> list[Constant]:
     """Return the constants with more than `LONG` elements that are not all equal, one for each constant operation.
 
-    They are in the order of the module, and a constant that several operations share is there for each of them.
+    The constants are in the order of their operations in the module. A constant that several operations share is
+    returned several times.
     """
     constants = []
     for constant in module.constants_in_order():
@@ -36,10 +37,10 @@ def long_constants(module: Module) -> list[Constant]:
 
 
 def with_hashes(text: str, module: Module) -> str:
-    """Return `text`, which MLIR printed for `module`, with hashes in place of its long constants.
+    """Return the text that MLIR printed for a module, with hashes in place of the long constants.
 
-    MLIR may have printed the constants, or left them out (`large_elements_limit`). Constants that it left out stay so
-    if their number in the text is not that of the module's long constants.
+    MLIR may have printed the constants, or left them out (`large_elements_limit`). Constants that MLIR left out get
+    hashes only if the text leaves out as many constants as the module has long ones.
     """
     constants = long_constants(module)
     if len(_LEFT_OUT.findall(text)) == len(constants):
@@ -49,7 +50,7 @@ def with_hashes(text: str, module: Module) -> str:
 
 
 def _hash_of(text: Iterable[bytes]) -> str:
-    """Return `dense<SHA-256 …>`, which replaces a constant whose text is given in pieces."""
+    """Return `dense<SHA-256 …>`, the replacement for a constant; `text` is the constant's text in pieces."""
     digest = hashlib.sha256()
     for piece in text:
         digest.update(piece)

@@ -42,7 +42,7 @@ _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION
 
 
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True, paths: LeafPaths | None = None) -> list[str]:
-    """Return a line for each difference of two exports by the same writer; an empty list if they do the same.
+    """Return a line for each difference between two exports by the same writer; empty if both compute the same.
 
     Args:
         then: the golden's artifact.
@@ -69,9 +69,9 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True, paths: 
 
 
 def constant_arrays_differ(then: Artifact, now: Artifact) -> bool:
-    """Return whether two exports have other constant arrays in the same places.
+    """Return whether two exports have different constant arrays in the same operations.
 
-    A single number does not count: it mostly is a literal in the source, such as ``0.1 * x``, that somebody edited.
+    Single numbers do not count: they are mostly literals in the source code, such as ``0.1 * x``, that somebody edited.
     Raises `ArtifactError` if a module cannot be read.
     """
     lines = operations_that_differ(then, now)
@@ -111,10 +111,10 @@ def export_digest(artifact: Artifact) -> str:
 
 
 def independent_changes(then: Artifact, now: Artifact, *, paths: LeafPaths | None = None) -> list[str]:
-    """Return a line for each difference of two exports that is not explained by their different writers.
+    """Return a line for each difference between two exports that their different writers do not explain.
 
-    Only fields of the envelope are compared, neither modules nor derivatives; empty if one of them has no envelope.
-    `paths` are those of the function's arguments and results, or else those in today's artifact.
+    Only fields of the envelope are compared, not modules or derivatives. The result is empty if an export has no
+    envelope. `paths` are the paths of the function's arguments and results; None for the paths in today's artifact.
     """
     old, new = then.envelope, now.envelope
     if old is None or new is None:
@@ -135,9 +135,10 @@ def _paths_in(envelope: Envelope | None) -> LeafPaths:
 
 
 def _same_by_others(old: object, new: object) -> bool:
-    """Return whether two releases may have written the same field in these two ways.
+    """Return whether two values of a field may mean the same, written by different releases.
 
-    Shardings of older releases have another form (`HloSharding`), of which only the presence is compared.
+    Older releases write shardings in another form (`HloSharding`). For them, only the presence of a sharding is
+    compared.
     """
     if isinstance(old, HloSharding) or isinstance(new, HloSharding):
         return (old is None) == (new is None)
@@ -147,10 +148,10 @@ def _same_by_others(old: object, new: object) -> bool:
 def _field(
     name: str, then: Envelope, now: Envelope, paths: LeafPaths, same: Callable[[Any, Any], bool] = operator.eq
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences in the field `name`: the field with its entry, and both values.
+    """Yield each difference between two envelopes in the field `name`: where it is, the old value, the new value.
 
-    An entry has its number and, where `paths` has it, its path: ``in_avals[0] (args[0]['w'])``. `same` decides whether
-    two values are the same.
+    A difference in one entry of the field has the number of the entry and, if known, its path: ``in_avals[0]
+    (args[0]['w'])``. `same` decides whether two values are the same.
     """
     old, new = getattr(then, name), getattr(now, name)
     if name.endswith(("avals", "shardings")) and len(old) == len(new):
@@ -170,13 +171,13 @@ def _words(value: object) -> str:
 
 
 def _texts(old: object, new: object) -> tuple[str, str]:
-    """Return two different values as different texts: in short form, or by `repr` if the short forms are equal."""
+    """Return two different values as texts: in a short form, or by `repr` if their short forms are equal."""
     texts = _words(old), _words(new)
     return _cut(*(texts if texts[0] != texts[1] else (repr(old), repr(new))))
 
 
 def _cut(old: str, new: str) -> tuple[str, str]:
-    """Return two different texts, both cut to the part around the first difference if one is long."""
+    """Return two different texts; if one is long, both are cut to the part around the first difference."""
     start = max(0, _alike(old, new) - WIDTH // 4) if max(len(old), len(new)) > WIDTH else 0
     before = "…" if start else ""
     return tuple(
@@ -185,12 +186,12 @@ def _cut(old: str, new: str) -> tuple[str, str]:
 
 
 def _change(old: str, new: str) -> str:
-    """Return two values as one text; types of functions have arrows of their own."""
+    """Return a change from an old to a new value as text: with an arrow, or in words if a value contains an arrow."""
     return f"was {old}; now {new}" if "->" in old + new else f"{old} → {new}"
 
 
 def _alike(old: Sequence[object], new: Sequence[object]) -> int:
-    """Return the number of items at the start of both sequences that are equal."""
+    """Return how many items are equal at the start of two sequences."""
     return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
@@ -220,7 +221,7 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
 
 
 def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | None, _Placed | None]]:
-    """Yield pairs of an old and a new operation that differ; None in place of an operation that is missing there."""
+    """Yield pairs of an old and a new operation that differ, with None for an operation that one side lacks."""
     left, right = ([f"{line.depth} {line}" for _, line in side] for side in (old, new))
     start = _alike(left, right)
     if max(len(left), len(right)) - start > TOO_LONG:
@@ -235,7 +236,7 @@ def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | N
 
 
 def _in_operation(then: Line, now: Line) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences of two operations with the same name: what differs, and both values as text."""
+    """Yield each difference between two operations of one name: what differs, the old value, and the new value."""
     old, new = dict(then.attributes), dict(now.attributes)
     for name in {**old, **new}:
         if old.get(name) != new.get(name):

@@ -30,13 +30,13 @@ AHEAD = 4  # chunks for each process that wait
 
 
 class UnreadFilesError(ExportCompatError):
-    """Folders whose artifacts could not all be read."""
+    """An error for folders in which not all artifacts could be read."""
 
     exit_code = 3
 
 
 class LeftOut(Counter[str]):
-    """The files in folders that are not artifacts, counted by kind, and the paths of links to folders."""
+    """The numbers of files in folders that are not artifacts, by kind, and the paths of links to folders."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class LeftOut(Counter[str]):
 
 
 class Found(NamedTuple):
-    """A path that the user named or that a named folder contains, with the reason if it is not read."""
+    """A path that the user named, or that is in a folder that the user named, with the reason if it is not read."""
 
     path: str
     named: bool = False  # Whether the user named this file itself.
@@ -68,9 +68,9 @@ def is_archive(path: str) -> bool:
 
 
 def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
-    """Yield the files among `paths`, and everything in the folders among them, in the order of the disk.
+    """Yield the files among `paths`, and everything in the folders among them, in the order of the system's listing.
 
-    Links to files are followed. Links to folders are not, since they may lead back. Hidden folders and virtual
+    Links to files are followed. Links to folders are not followed, since they may lead back. Hidden folders and virtual
     environments are searched only if `hidden` is true.
     """
     for path in paths:
@@ -145,13 +145,13 @@ def read_folders(
     *,
     hidden: bool = True,
 ) -> Iterator[ReadFile[Result]]:
-    """Yield, for each artifact among files and in folders, what `read` returns or the error of reading; in order.
+    """Yield the result of `read`, or the error, for each artifact among files and in folders, in order.
 
     Args:
         read: a function that other processes can import by its name.
         paths: files and folders.
         left_out: the counter to which files that are not artifacts are added.
-        jobs: how many processes read; as many as there are cores if it is 0 or None.
+        jobs: the number of processes that read; 0 or None for the number of cores.
         hidden: whether hidden folders and virtual environments are searched too.
 
     Raises:
@@ -183,7 +183,7 @@ def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Res
 
 
 def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
-    """Return the error for folders without an artifact, with the number of files and the links that were left out."""
+    """Return the error for folders without an artifact, with the number of files and a warning for each link."""
     known = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
     advice = " ".join([known, *left_out.lines()])
     found = f"none in {plural(left_out.total(), 'file')}"
@@ -191,7 +191,7 @@ def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
 
 
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
-    """Yield what `read` returns for each file, in order; with many files, in `jobs` processes.
+    """Yield the result of `read` for each file, in order. Many files are read in `jobs` processes.
 
     `read` is a function that other processes can import by its name. Raises `UnreadFilesError` if a process was killed.
     """
@@ -217,17 +217,17 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
                 yield from pending.popleft().result()
         except BrokenProcessPool:
             raise UnreadFilesError(
-                "a process that read files was killed, most likely for want of memory, so that not all files were "
-                "read. Try --jobs 1, which needs less."
+                "a process that read files was killed, most likely because memory ran out, so that not all files were "
+                "read. Try --jobs 1, which needs less memory."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody wants the rest
 
 
 def _follow_the_command() -> None:
-    """Leave Ctrl-C to the command, which ends this process; and end with the command if that is killed.
+    """Leave Ctrl-C to the command that started this process of a pool, and end with that command.
 
-    A process of a pool would else wait forever for the next files.
+    If the command was killed, this process would otherwise wait forever for the next files.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = multiprocessing.parent_process()

@@ -30,7 +30,7 @@ class Tiles(NamedTuple):
 def tiles_of(proto: bytes, name: str) -> Tiles | None:
     """Return the tiles of a sharding from the bytes of XLA's OpSharding, or None if it replicates the array.
 
-    `name` is the name of the file in messages. Raises `ArtifactError` if it is not a sharding of an array.
+    `name` is the name of the file in messages. Raises `ArtifactError` if the bytes are not a sharding of an array.
     """
     numbers = _numbers(proto, name)
     kind = numbers.get(_TYPE, [_REPLICATED])[-1]
@@ -53,7 +53,8 @@ def tiles_of(proto: bytes, name: str) -> Tiles | None:
 def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
     """Return a sharding as a partition spec over a mesh, or None if the mesh cannot express it.
 
-    `mesh` has the sizes of the axes by name, in order. `tiles` is None for a replicated array, as from `tiles_of`.
+    `mesh` has the sizes of the axes by name, in order. `tiles` is None for a replicated array, as `tiles_of` returns
+    it.
     """
     if tiles is None:
         return ()
@@ -84,13 +85,13 @@ def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
 
 
 def _in_groups(devices: Sequence[int], replicas: int) -> tuple[int, ...]:
-    """Return the devices with each group of `replicas` devices sorted: the order inside a group has no meaning."""
+    """Return the devices, sorted within each group of `replicas` devices, where their order has no meaning."""
     groups = (sorted(devices[start : start + replicas]) for start in range(0, len(devices), replicas))
     return tuple(itertools.chain.from_iterable(groups))
 
 
 def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[list[int], int]:
-    """Return the indexes of a mesh's axes, first those that `spec` uses, and the number of replicas of each part.
+    """Return the indexes of a mesh's axes, those that `spec` uses first, and the number of replicas of each part.
 
     The number of replicas is the product of the sizes of the axes that `spec` does not use.
     """
@@ -103,7 +104,7 @@ def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[li
 def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
     """Return ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()`` as a list.
 
-    Empty if `permutation` is not a permutation of the dimensions, or the shape has too many elements.
+    The list is empty if `permutation` is not a permutation of the dimensions, or the shape has too many elements.
     """
     is_permutation = len(shape) <= _MOST_DIMENSIONS and sorted(permutation) == list(range(len(shape)))
     if not is_permutation or not 0 < math.prod(shape) <= MOST_DEVICES:

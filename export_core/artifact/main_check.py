@@ -50,9 +50,9 @@ _LETTERS = {"float": "f", "uint": "ui", "int": "i"}
 def check_main(artifact: Artifact) -> list[str]:
     """Return a sentence for each way in which an artifact or its nested VJPs contradict their calling convention.
 
-    Empty if all is as documented, and if nothing can be checked: for a bare module, which declares no convention, and
-    for a convention newer than `NEWEST`. The function is written `@main`, as in a module. Raises `ArtifactError` if a
-    module cannot be read.
+    The result is empty if all is as documented, for a bare module, which declares no convention, and for a convention
+    newer than `NEWEST`. The sentences write the function as `@main`, as in a module. Raises `ArtifactError` if a module
+    cannot be read.
     """
     problems: list[str] = []
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
@@ -82,7 +82,7 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
 def dimension_constraints(artifact: Artifact) -> tuple[str, ...]:
     """Return the constraints on symbolic dimensions that the module checks at each call, such as ``b >= 2``.
 
-    The envelope does not have them: they are read from the error texts of the module's checks.
+    The constraints are read from the error texts of the module's checks, since the envelope does not have them.
     """
     found: dict[str, None] = {}
     for module in artifact.modules:
@@ -146,14 +146,14 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
 
 
 def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tuple[str, Aval]]) -> Iterator[str]:
-    """Yield contradictions between the arguments or results of `main` and what the envelope declares.
+    """Yield a sentence for each contradiction between the arguments or results of `main` and the envelope.
 
     Args:
         what: "argument" or "result".
         types: the types of all arguments or results of `main`.
-        start: the index of the first one after the platform index.
+        start: the index of the first argument or result after the platform index.
         tokens: how many tokens the calling convention asks for.
-        avals: the declared values, each with its name for messages.
+        avals: the abstract values that the envelope declares, each after its name in messages.
     """
     plain = next((i for i, (_, aval) in enumerate(avals) if aval.dtype != "token"), len(avals))
     leading = next((i for i, kind in enumerate(types[start:]) if kind != TOKEN), len(types) - start)
@@ -175,7 +175,9 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
 
 
 def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
-    """Yield contradictions between the envelope and the function that `main` wraps, if shapes are symbolic.
+    """Yield a sentence for each contradiction between the envelope and the function that `main` wraps.
+
+    Only modules with symbolic shapes have such a function.
 
     `main` computes the dimension variables; the wrapped function takes them as arguments, sorted by name.
     """
@@ -224,7 +226,7 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
 def fits(kind: str, aval: Aval) -> bool:
     """Return whether `kind`, a type in a module such as tensor<2xf32>, is the type of an aval.
 
-    A type that this reader cannot name is accepted, and so is any type for a dtype that it does not know.
+    A type that our reader cannot name is accepted, and so is any type for an unknown dtype.
     """
     if "!vhlo" in kind or "<code" in kind:
         return True
@@ -234,7 +236,7 @@ def fits(kind: str, aval: Aval) -> bool:
 
 
 def _type(aval: Aval) -> str:
-    """Return the type that a module has for an aval, with … for the element type of an unknown dtype."""
+    """Return the type by which a module writes an aval, with … for the element type of an unknown dtype."""
     if aval.dtype == "token":
         return TOKEN
     shape = [*aval.shape, *([KEY_WORDS[aval.dtype]] if aval.dtype in KEY_WORDS else [])]
@@ -242,6 +244,6 @@ def _type(aval: Aval) -> str:
 
 
 def element_of(dtype: str) -> str:
-    """Return the element type that a module has for a dtype of jax, such as f8E4M3FN; … for an unknown dtype."""
+    """Return the element type by which a module writes a dtype of jax, such as f8E4M3FN; … for an unknown dtype."""
     number = None if dtype in _ELEMENTS else _NUMBER.fullmatch(dtype)
     return _LETTERS[number[1]] + number[2] + number[3].upper() if number else _ELEMENTS.get(dtype, "…")

@@ -44,7 +44,7 @@ _EIG: dict[tuple[bool, bool], _Roles] = {  # by whether it is a call of the FFI,
 
 
 class Factor(NamedTuple):
-    """A result that is a factor of a factorization."""
+    """A result of a function that is a factor of a matrix factorization, such as Q of a QR factorization."""
 
     of: Hashable  # A key of the factorization: the same for all its factors.
     compare: str  # The comparator for the factorization.
@@ -52,14 +52,15 @@ class Factor(NamedTuple):
 
 
 def has_factorization(targets: Iterable[str]) -> bool:
-    """Return whether one of these custom-call targets may be a factorization by its name."""
+    """Return whether the name of one of these custom-call targets may be that of a factorization."""
     return any(map(TARGET.fullmatch, targets))
 
 
 def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Return, for each factorization, its comparator and the indexes of its outputs in the comparator's order.
 
-    `factors` has the factor that each output is, or None. A factorization that lacks a required factor is left out.
+    `factors` has an entry for each output: the factor that it is, or None. A factorization that lacks a required factor
+    is left out.
     """
     groups: dict[tuple[Hashable, str], dict[int, int]] = {}
     for output, factor in enumerate(factors):
@@ -70,9 +71,9 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the comparator and the indexes of the outputs of each factorization that an artifact's function returns.
+    """Return the factorizations that an artifact's function returns, each as (comparator, indexes of its outputs).
 
-    Empty if the module cannot be read.
+    The result is empty if the module cannot be read.
     """
     try:
         trace = _Factors(artifact.module)
@@ -82,10 +83,10 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 
 
 class _Factors(Trace):
-    """The values of one module that are factors of a matrix, such as the Q and R of `qr`."""
+    """The search in one module for the values that are factors of a matrix, such as Q and R of a QR factorization."""
 
     def factor(self, value: Value) -> Factor | None:
-        """Return the factor that a value is, or None if it does not come straight from a factorization."""
+        """Return which factor a value is, or None if the value does not come straight from a factorization."""
         if (source := self._source(value)) is None:
             return None
         value, is_shifted = source
@@ -109,9 +110,9 @@ class _Factors(Trace):
         return Factor(value.key, compare, roles[value.result]) if value.result in roles else None
 
     def _source(self, value: Value) -> tuple[Value, bool] | None:
-        """Return the result of a custom call or loop that a value comes from, and whether something was subtracted.
+        """Return the result of a custom call or loop from which a value is made, and whether something was subtracted.
 
-        None if another operation made the value.
+        Only operations that jax adds itself, such as a slice, may come in between. None if the value is made otherwise.
         """
         is_shifted = False
         while made := self.past_calls(value):

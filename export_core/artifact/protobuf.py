@@ -24,7 +24,7 @@ def _words(wire: int) -> str:
 
 
 class Field(NamedTuple):
-    """One field of a message: a number, or the place of its bytes."""
+    """A field of a protobuf message: its number and type, and its value or the position of its bytes."""
 
     number: int  # The number of the field in its message.
     wire: int  # The wire type.
@@ -46,7 +46,7 @@ class Wire:
         self.left = self.most
 
     def error(self, expected: str, found: str, at: int, advice: str = "") -> ArtifactError:
-        """Return the error that says what was expected and what was found at byte `at` of the file."""
+        """Return the error for content that is not as expected, at byte `at` of the file."""
         return ArtifactError(expected, found, at, name=self.name, advice=advice or self.advice)
 
     def spend(self, at: int, fields: int = 1) -> None:
@@ -56,7 +56,7 @@ class Wire:
             raise self.error(f"at most {self.most} fields in {len(self.data)} bytes", "more", at, LIMIT)
 
     def fields(self, start: int, end: int, what: str) -> Iterator[Field]:
-        """Yield the fields of the message between two bytes, in order; `what` is the message's name in errors.
+        """Yield the fields of the message from byte `start` to byte `end`; `what` is the message's name in errors.
 
         Raises `ArtifactError` if a field does not fit into the message.
         """
@@ -85,7 +85,7 @@ class Wire:
             at = stop
 
     def varint(self, at: int, end: int, what: str) -> tuple[int, int]:
-        """Return the varint at byte `at`, of 64 bits at most, and the place of the byte after it.
+        """Return the varint of at most 64 bits at byte `at`, and the position of the byte after it.
 
         Raises `ArtifactError` if the varint does not end before byte `end`.
         """
@@ -116,7 +116,10 @@ class Wire:
         return field
 
     def text(self, field: Field, what: str) -> str:
-        """Return the UTF-8 text in a field. Raises `ArtifactError` if it is not text, or longer than `MAX_TEXT`."""
+        """Return the UTF-8 text in a field.
+
+        Raises `ArtifactError` for bytes that are not UTF-8 text, and for more than `MAX_TEXT` bytes.
+        """
         self.need(field, SPAN, what)
         if field.end - field.start > MAX_TEXT:
             raise self.error(

@@ -56,30 +56,32 @@ NO_DEVICES = "jax before 0.8.2 finds no number of devices: artifacts have it in 
 def fails_when_called(reasons: Sequence[str]) -> bool:
     """Return whether the only reason why a reader does not load an artifact is `NO_DEVICES`.
 
-    Such a reader, jax before 0.8.2, takes it for one that was exported for 0 devices, and fails only at the first call.
+    Such a reader, an old jax, takes the artifact for one that was exported for 0 devices, and fails only at the first
+    call.
     """
     return [*reasons] == [NO_DEVICES]
 
 
 def without_advice(reason: str) -> str:
-    """Return why a runtime does not load an artifact, without what to do about it."""
+    """Return the reason why a runtime does not load an artifact, without the advice at its end."""
     return re.sub(_ADVICE, "", reason)
 
 
 def without_advice_on(load: LoadResult) -> LoadResult:
-    """Return a result whose reasons do not say how to export or convert otherwise."""
+    """Return the result of loading an artifact without the advice on how to export or convert it otherwise."""
     return load._replace(reasons=tuple(map(without_advice, load.reasons)))
 
 
 def advises_conversion(load: LoadResult) -> bool:
-    """Return whether a reason why a reader does not load an artifact says how to convert it."""
+    """Return whether the reasons why a reader does not load an artifact advise to convert the artifact."""
     return any(CONVERSION in reason for reason in load.reasons)
 
 
 def without_conversion(load: LoadResult, does: str, why: str) -> LoadResult:
-    """Return a result that says why no conversion helps, in place of how to convert.
+    """Return the result of loading an artifact with the reason why conversion does not help, in place of its advice.
 
-    `does` is what the reader does with the converted artifact, such as ``does not compile it``, and `why` the reason.
+    `does` is what the reader does with the converted artifact, such as ``does not compile it``, and `why` is the
+    reason.
     """
     reasons = [without_advice(reason) for reason in load.reasons]
     reasons[-1] += f", and {does.replace(' it', _CONVERTED, 1)}: {why}"
@@ -88,15 +90,15 @@ def without_conversion(load: LoadResult, does: str, why: str) -> LoadResult:
 
 @functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
 def version_pair(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a StableHLO version, (0, 9) for 0.9.2: patches change nothing that can be read.
+    """Return the first two numbers of a StableHLO version, such as (0, 9) for 0.9.2.
 
-    Raises `ValueError` if it is not a version.
+    Patch releases change nothing about what can be read. Raises `ValueError` if `version` is not a version.
     """
     return version_numbers(version)[:2]
 
 
 class Needs(NamedTuple):
-    """The oldest StableHLO version that reads a module, and what else the module needs."""
+    """The oldest StableHLO version that reads a module, and what else a reader must know to read the module."""
 
     stablehlo: str  # The oldest StableHLO version that reads the module.
     exact: bool  # Whether that is exact; if false, that version or a later one is needed.
@@ -107,7 +109,10 @@ class Needs(NamedTuple):
 
 
 def needs(module: Module) -> Needs:
-    """Return what a module needs. Its operations are read only if it has custom calls; otherwise its tables suffice."""
+    """Return what a reader must know to read a module.
+
+    The operations of the module are read only if it has custom calls. Otherwise its tables are enough.
+    """
     parts, by_version = module.tables, _came_with(module)
     unknown = tuple(dict.fromkeys(map(str, unread_in_tables(parts))))
     newest = max(by_version, default=OLDEST)
@@ -126,10 +131,12 @@ def needs(module: Module) -> Needs:
 
 
 def _came_with(module: Module) -> dict[tuple[int, ...], set[str]]:
-    """Return the names of what a module has by the StableHLO version after `OLDEST` with which it came.
+    """Return the names of the operations, attributes and types in a module, by the StableHLO version that added them.
 
-    StableHLO 0.17's rule for reductions with different element types is left out: every jaxlib with `jax.export` is
-    newer.
+    Names that the version `OLDEST` already has are left out.
+
+    The rule of StableHLO 0.17 for reductions with different element types is left out, too, since every jaxlib with
+    `jax.export` is newer.
     """
     # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
@@ -149,10 +156,10 @@ def _came_with(module: Module) -> dict[tuple[int, ...], set[str]]:
 
 @functools.cache
 def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
-    """Return which StableHLO version added each operation, attribute or type, with its name, by key.
+    """Return, by key, the StableHLO version after `OLDEST` that added an operation, attribute or type, and its name.
 
-    Only versions after `OLDEST` count. `kind` is ops, attrs or types. The key of an operation is its full name, of an
-    attribute or type its dialect and code.
+    `kind` is ops, attrs or types. The key of an operation is its full name; the key of an attribute or a type is its
+    dialect and code.
     """
     came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
@@ -162,32 +169,36 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
     return came
 
 
-def _spelled(name: str) -> str:
-    """Return what a name of VHLO spells, `tanh` for `tanh_v2`."""
+def _unversioned(name: str) -> str:
+    """Return a name of VHLO without its version, such as `tanh` for `tanh_v2`."""
     # No pattern: to compile one takes a third of a millisecond.
     without = name.rstrip("0123456789")
     return without[:-1].removesuffix("_") if without != name and without.endswith(("v", "V")) else name
 
 
 @functools.cache
-def _spellings() -> dict[str, set[tuple[int, ...]]]:
-    """Return the versions after `OLDEST` with which the spellings of each operation, attribute and type came."""
+def _versions_by_name() -> dict[str, set[tuple[int, ...]]]:
+    """Return, by name without version, the StableHLO versions after `OLDEST` that added a version of this name."""
     came: dict[str, set[tuple[int, ...]]] = {}
     for kind in ("ops", "attrs", "types"):
         for version, name in _since(kind).values():
-            came.setdefault(_spelled(name), set()).add(version)
+            came.setdefault(_unversioned(name), set()).add(version)
     return came
 
 
-def _versions_of_spellings(module: Module) -> set[tuple[int, ...]]:
-    """Return the versions after `OLDEST` with which the spellings of what a module has came, used here or not."""
+def _versions_of_names(module: Module) -> set[tuple[int, ...]]:
+    """Return the StableHLO versions after `OLDEST` that added any version of a name in a module.
+
+    The names are those of operations, attributes and types. The versions of a name count whether or not this module
+    uses them.
+    """
     came = _came_with(module)
-    spelled = {_spelled(name) for names in came.values() for name in names}
-    return {*came, *(version for name in spelled for version in _spellings().get(name, ()))}
+    plain = {_unversioned(name) for names in came.values() for name in names}
+    return {*came, *(version for name in plain for version in _versions_by_name().get(name, ()))}
 
 
 class Reader(NamedTuple):
-    """A release as a reader of artifacts."""
+    """A release of jaxlib or of another runtime, as a reader of artifacts."""
 
     release: CalendarEntry  # The release. A release of another runtime has a jaxlib only if it is built on one.
     stablehlo: str | None  # Its StableHLO version. If not measured, the oldest possible, by the release before.
@@ -204,31 +215,33 @@ class Reader(NamedTuple):
 
     @property
     def knows_ranges(self) -> bool:
-        """Whether the reader parses locations with a range, which came to MLIR while StableHLO was at 1.8."""
+        """Whether the reader parses locations with a range, which MLIR got when StableHLO was at version 1.8."""
         if not self.release.jaxlib:  # IREE 3.0.0 had 1.8 and no ranges, 3.1.0 of the next January both
             return self.release.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
-    def exporter(self, spelled: Collection[tuple[int, ...]]) -> str:
-        """Return the newest jax that writes what a module has in spellings that it reads; empty if none is known.
+    def exporter(self, added: Collection[tuple[int, ...]]) -> str:
+        """Return the newest jax whose export of a module this reader can read; empty if no such jax is known.
 
-        `spelled` has the versions with which its spellings came, as `_versions_of_spellings` returns them.
+        `added` are the StableHLO versions that added versions of the module's names, as `_versions_of_names` returns
+        them.
         """
         has = version_pair(self.stablehlo_before or "0")
-        too_new = min(version for version in spelled if version > has)
+        too_new = min(version for version in added if version > has)
         return next((jax for target, jax in reversed(self.exporters) if target < too_new), "")
 
     def instead(self, export: str) -> str:
-        """Return how to get an artifact that the reader loads, as the end of the reason why it does not load one.
+        """Return advice on how to get an artifact that the reader loads, to follow the reason why it does not load one.
 
-        `export` says how to export otherwise; it is empty if no other export helps. For jaxlib the advice is empty.
+        `export` is the advice on how to export otherwise; it is empty if no other export helps. For jaxlib, there is no
+        advice.
         """
         remedy = f"{export}{CONVERT} --for {self.release.runtime} -o OUT`"
         return f": {remedy if export else remedy.removeprefix(', or ')}" if self.release.runtime else ""
 
 
 class LoadResult(NamedTuple):
-    """Whether a reader loads an artifact, with the reasons."""
+    """The answer whether a reader loads an artifact, with the reasons why it does not."""
 
     reader: Reader
     ok: bool | None  # Whether the reader loads the artifact; None if that cannot be known.
@@ -238,7 +251,7 @@ class LoadResult(NamedTuple):
 def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
     """Return the releases of a calendar as readers, by jaxlib version, the oldest build first.
 
-    `releases` are in this order.
+    `releases` must be in this order already.
     """
     measured = [release.stablehlo[0] for release in releases]
     readers = {}
@@ -256,7 +269,7 @@ def readers_of_runtime(
 
     Args:
         name: the runtime.
-        runtimes: the releases of each runtime, or the name of the runtime whose releases it shares.
+        runtimes: the releases of each runtime, or the name of another runtime that has the same releases.
         releases: the releases of jaxlib.
     """
     exporters = tuple((version_pair(one.stablehlo[1]), one.jax) for one in releases if one.stablehlo[1])
@@ -277,9 +290,9 @@ def readers_of_runtime(
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return, for each reader, whether it loads an artifact with its nested VJPs, and if not, why."""
-    # The spellings are looked up once, and only if a reader refuses one.
+    # The versions of names are looked up once, and only if a reader refuses one.
     modules = [
-        (module, needs(module), functools.cache(functools.partial(_versions_of_spellings, module)))
+        (module, needs(module), functools.cache(functools.partial(_versions_of_names, module)))
         for module in artifact.modules
     ]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
@@ -291,8 +304,8 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
             reasons += saved_model_reasons(artifact.saved_model, reader)
         fields = () if reader.release.runtime else [field for level in levels for field in level.unknown_fields]
         doubts = [f"the field {field.table}[{field.index}] is not known" for field in fields]
-        for module, need, spelled in modules:
-            for is_sure, text in module_problems(module, need, reader, spelled):
+        for module, need, added in modules:
+            for is_sure, text in module_problems(module, need, reader, added):
                 (reasons if is_sure else doubts).append(text)
         if reader.release.runtime and (reasons or doubts) and in_jaxlib_alone is None:
             in_jaxlib_alone = _runs_in_jaxlib_alone(artifact)
@@ -307,7 +320,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
 
 
 def _runs_in_jaxlib_alone(artifact: Artifact) -> bool:
-    """Return whether no other runtime runs an artifact: for its devices, or for custom calls that only jaxlib has."""
+    """Return whether only jaxlib runs an artifact, because of several devices or custom calls that only jaxlib has."""
     from export_core.artifact.audit import calls_of_devices, calls_of_jax  # reading alone does not need its tables
 
     is_for_cpu = artifact.envelope is None or "cpu" in artifact.envelope.platforms
@@ -317,8 +330,8 @@ def _runs_in_jaxlib_alone(artifact: Artifact) -> bool:
 def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     """Yield the reasons why a reader refuses an envelope; nothing if it accepts the envelope.
 
-    What a jax reads depends on its version number, not on its date: 0.8.3 is younger than 0.9.0 and reads less. A
-    nightly build counts as the release that it becomes.
+    Which envelopes a jax reads depends on its version number and not on its date. A nightly build counts as the release
+    that it becomes.
     """
     yield from _convention_reasons(envelope.calling_convention_version, reader)
     if reader.release.runtime:  # it never sees the rest of the envelope
@@ -357,9 +370,9 @@ def _convention_reasons(version: int, reader: Reader) -> Iterator[str]:
 
 
 def saved_model_reasons(saved_model: SavedModel, reader: Reader) -> Iterator[str]:
-    """Yield the reasons why a reader refuses a SavedModel, apart from what is in its modules.
+    """Yield the reasons why a reader refuses a SavedModel, without reasons that lie in its modules.
 
-    A TensorFlow that does not know the calling convention still loads the file, but refuses the first call.
+    A TensorFlow release that does not know the calling convention loads the file, but refuses the first call.
     """
     release = reader.release
     if release.family not in _OF_TENSORFLOW:
@@ -375,12 +388,12 @@ def _older(reader: Reader, since: str) -> str:
 
 
 def module_problems(
-    module: Module, need: Needs, reader: Reader, spelled: Callable[[], Collection[tuple[int, ...]]] | None = None
+    module: Module, need: Needs, reader: Reader, added: Callable[[], Collection[tuple[int, ...]]] | None = None
 ) -> Iterator[tuple[bool, str]]:
-    """Yield the reasons why a reader does not load a module, or may not load it.
+    """Yield each reason why a reader does not load a module, as a pair: whether it is certain, and the reason as text.
 
-    Each is a pair of a bool and a text. True means that the reader certainly does not load the module, False that it
-    may load it. `spelled` returns what `_versions_of_spellings` returns for the module, which is asked if it is None.
+    If no reason is certain, the reader may load the module. `added` returns what `_versions_of_names` returns for the
+    module; if it is None, that function is called.
     """
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
@@ -390,7 +403,7 @@ def module_problems(
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"{reader.release.title} has StableHLO {reader.stablehlo_before}"
-        exporter = reader.exporter(spelled() if spelled else _versions_of_spellings(module))
+        exporter = reader.exporter(added() if added else _versions_of_names(module))
         older = f"with jax {exporter} or older" if exporter else "for an older StableHLO"
         yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:

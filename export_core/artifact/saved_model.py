@@ -44,7 +44,7 @@ _KINDS = {
 
 
 class XlaCallModule(NamedTuple):
-    """A function that jax exported, as TensorFlow's operation XlaCallModule."""
+    """A function that jax exported as an XlaCallModule operation of TensorFlow."""
 
     node: str  # The name of the operation.
     function: str  # The function of the library that contains the operation; empty if the graph itself does.
@@ -63,17 +63,17 @@ class XlaCallModule(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name of the operation, with the function that contains it."""
+        """The name of the operation, with the name of the TensorFlow function that contains it."""
         return f"{self.node} in {self.function}" if self.function else self.node
 
     @property
     def runs_on_cpu(self) -> bool:
-        """Whether TensorFlow runs the operation on a CPU: exported for CPUs, or with the check of platforms off."""
+        """Whether TensorFlow runs the operation on a CPU: it was exported for CPUs, or without the platform check."""
         return not self.platforms or "CPU" in self.platforms or "platform" in self.disabled_checks
 
 
 class SavedModel(NamedTuple):
-    """The functions in a SavedModel that jax exported, and who wrote the file."""
+    """The functions in a SavedModel that jax exported, and the version of TensorFlow that wrote the file."""
 
     tensorflow: str  # The version of TensorFlow that wrote the file; empty if the file does not say.
     signatures: tuple[str, ...]  # The names of the signatures, which a server calls.
@@ -82,22 +82,22 @@ class SavedModel(NamedTuple):
 
 
 def _kind(number: int) -> str:
-    """Return the kind of an attribute's value, by its field in TensorFlow's AttrValue or ListValue, in words."""
+    """Return the kind of an attribute's value in words, by its field number in TensorFlow's AttrValue or ListValue."""
     return _KINDS.get(number, f"a value of the unknown kind {number}")
 
 
 def is_saved_model(head: bytes | bytearray) -> bool:
-    """Return whether a file is a SavedModel, by its first bytes.
+    """Return whether the first bytes of a file show that it is a SavedModel.
 
-    No artifact of jax.export begins so: its root table would be a megabyte behind the start.
+    No artifact of jax.export begins with these bytes: they would put its root table a megabyte after the start.
     """
     return head[:3] == START
 
 
 def read_saved_model(data: bytes | bytearray, name: str) -> SavedModel:
-    """Read the operations XlaCallModule in the bytes of a saved_model.pb; `name` is the file's name in messages.
+    """Read the XlaCallModule operations in the bytes of a saved_model.pb; `name` is the file's name in messages.
 
-    Raises `ArtifactError` if the file cannot be read whole, or has no such operation.
+    Raises `ArtifactError` if a part of the file cannot be read, or if it has no XlaCallModule operation.
     """
     reader = _Reader(Wire(data, name, DAMAGED))
     model = reader.model()
@@ -112,7 +112,7 @@ def read_saved_model(data: bytes | bytearray, name: str) -> SavedModel:
 
 
 class _Reader:
-    """One walk over the protobuf messages of a SavedModel, which collects its operations XlaCallModule."""
+    """A walk over the protobuf messages of a SavedModel that collects its XlaCallModule operations."""
 
     def __init__(self, wire: Wire):
         self.wire = wire
@@ -139,7 +139,7 @@ class _Reader:
         return SavedModel(tensorflow, tuple(signatures), self.operations, tuple(self.calls))
 
     def _of(self, message: str, field: Field) -> Iterator[Field]:
-        """Yield the fields of `field`, a protobuf message of the kind `message`, such as NodeDef.
+        """Yield the fields of the protobuf message in `field`; `message` is the type of the message, such as NodeDef.
 
         Raises `ArtifactError` for a field that this reader does not know, since it might hold operations.
         """
@@ -150,12 +150,12 @@ class _Reader:
             yield inner
 
     def _once(self, field: Field, seen: set[int], message: str) -> None:
-        """Raise `ArtifactError` if a field occurs for the second time, and add its number to `seen`.
+        """Raise `ArtifactError` if the number of a field is in `seen` already; otherwise add it to `seen`.
 
-        Readers of protobufs treat a repeated field differently: some join both values, some take the last.
+        Readers of protobufs treat a field that occurs twice differently: some join both values, some take the last.
         """
         if field.number in seen:
-            raise self.wire.error(f"field {field.number} of {message} once", "the field again", field.start, LIMIT)
+            raise self.wire.error(f"field {field.number} of {message} once", "this field twice", field.start, LIMIT)
         seen.add(field.number)
 
     def _graph(self, graph: Field) -> None:
@@ -239,7 +239,10 @@ class _Reader:
         )
 
     def _entry(self, entry: Field, what: str) -> tuple[str, Field | None]:
-        """Return the key of a map's entry, and the field with its value or None; `what` is its name in messages."""
+        """Return the key of an entry of a protobuf map, and the field with its value; None if the entry has no value.
+
+        `what` is the name of the entry in messages.
+        """
         self.wire.need(entry, SPAN, what)
         key, value, single = "", None, set[int]()
         for field in self.wire.fields(entry.start, entry.end, what):
@@ -251,9 +254,9 @@ class _Reader:
         return key, value
 
     def _value(self, named: dict[str, Field], key: str, kind: int) -> Field | None:
-        """Remove the attribute `key` from `named` and return its value, or None if the attribute is missing.
+        """Remove the attribute `key` from `named` and return its value, or None if `named` lacks it.
 
-        Raises `ArtifactError` if the value is not of `kind`, a field number of TensorFlow's AttrValue.
+        Raises `ArtifactError` if the value is not of the kind with the field number `kind` in TensorFlow's AttrValue.
         """
         attribute = named.pop(key, None)
         if attribute is None:
@@ -265,9 +268,9 @@ class _Reader:
         return self.wire.need(values[0], VARINT if kind in (_INT, _BOOL) else SPAN, f"the attribute {key}")
 
     def _list(self, named: dict[str, Field], key: str, kind: int) -> Iterator[Field]:
-        """Remove the attribute `key` from `named` and yield the items of its list; nothing if it is missing.
+        """Remove the attribute `key` from `named` and yield the items of its list; nothing if `named` lacks it.
 
-        Raises `ArtifactError` if an item is not of `kind`, a field number of TensorFlow's ListValue.
+        Raises `ArtifactError` if an item is not of the kind with the field number `kind` in TensorFlow's ListValue.
         """
         content = self._value(named, key, _LIST)
         if content is None:
@@ -300,7 +303,7 @@ class _Reader:
         return self.wire.text(text, what) if text else ""
 
     def _shape(self, shape: Field) -> str:
-        """Return a shape as text: sizes with commas, with `?` for an unknown size, or `...` for an unknown rank."""
+        """Return a shape as text: the sizes with commas, with `?` for an unknown size, or `...` for an unknown rank."""
         self.wire.need(shape, SPAN, "a shape")
         sizes = []
         for field in self.wire.fields(shape.start, shape.end, "a shape"):

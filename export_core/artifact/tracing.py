@@ -37,7 +37,7 @@ class Value(NamedTuple):
 
     @property
     def made_by(self) -> Line:
-        """The operation that makes the value. Only for a value that is not an argument."""
+        """The operation that makes the value. The value must not be an argument of its function."""
         return self.body.makers[self.number - self.body.arguments][0]
 
     @property
@@ -57,7 +57,7 @@ class Value(NamedTuple):
 
     @property
     def key(self) -> tuple[int, ...]:
-        """A key for the operation that makes the value, which includes the calls that lead to the operation."""
+        """A key of the operation that makes the value. It differs between calls of the function with the operation."""
         path: list[int] = []
         value: Value | None = self
         while value is not None:
@@ -67,10 +67,10 @@ class Value(NamedTuple):
 
 
 class Trace:
-    """The search in one module from values back to the operations that make them, within `MOST_STEPS` steps.
+    """The search in one module from values back to the operations that make them, in at most `MOST_STEPS` steps.
 
-    Its methods raise `ArtifactError` if the module cannot be read, and `LookupError` if it lacks a function or a value
-    that it names.
+    Its methods raise `ArtifactError` if the module cannot be read. They raise `LookupError` if the module refers to a
+    function or a value that it lacks.
     """
 
     def __init__(self, module: Module) -> None:
@@ -102,9 +102,9 @@ class Trace:
         return self._bodies[name]
 
     def past_calls(self, value: Value) -> Value | None:
-        """Follow a value through calls, in and out of functions, until an operation other than a call makes it.
+        """Follow a value back through calls of functions, to the value that another operation than a call makes.
 
-        Returns: The value found, or None if the search ends at an argument of main or after `MOST_STEPS` steps.
+        None if the search ends at an argument of main, or after `MOST_STEPS` steps.
         """
         for _ in self._steps:
             if value.is_argument:

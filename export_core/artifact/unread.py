@@ -47,7 +47,7 @@ _CODES = {"attribute": {"builtin": range(RANGE_LOCATION + 1), "sdy": range(18)},
 
 @functools.cache
 def vhlo_tables() -> dict[str, Any]:
-    """Return the shipped tables of VHLO: operations, attributes and types with the StableHLO versions that know them.
+    """Return our tables of VHLO: its operations, attributes and types with the StableHLO versions that know them.
 
     The keys are `ops`, `types`, `attrs`, `properties` and `inherent`. The key `through` has the last StableHLO version
     that these tables cover.
@@ -75,7 +75,7 @@ def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
 
 
 class Unread(NamedTuple):
-    """A part of an artifact that the reader does not know."""
+    """A part of an artifact that our reader does not know, with the reason why it matters."""
 
     name: str  # The name by which a policy's `allow` accepts it.
     kind: str  # The kind of the part, in words.
@@ -92,7 +92,7 @@ class Unread(NamedTuple):
 
 
 def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterator[tuple[str, Unread]]:
-    """Yield all unknown parts of an artifact, each as its place, such as "the envelope", and the part.
+    """Yield all unknown parts of an artifact, each as a pair: where it is, such as "the envelope", and the part.
 
     Raises `ArtifactError` if a module cannot be read.
     """
@@ -107,9 +107,9 @@ def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterat
 
 
 def unread_in_tables(parts: Tables) -> Iterator[Unread]:
-    """Yield the unknown parts that a module's tables show.
+    """Yield the unknown parts of a module that its tables list.
 
-    Operations are not read, since they can use only what the tables name.
+    The operations themselves are not read, since they can use only what is in the tables.
     """
     for dialect in dict.fromkeys(parts.dialects):
         if dialect not in DIALECTS:
@@ -144,9 +144,10 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
 
 
 def unread_attributes(module: Module) -> Iterator[Unread]:
-    """Yield attributes that an operation has twice, and dictionaries of attributes that cannot be read.
+    """Yield an unknown part for each attribute that an operation has twice, and for each unreadable dictionary.
 
-    In MLIR an attribute in the dictionary overrides the property of the same name. May raise `ArtifactError`.
+    In MLIR, an attribute in an operation's attribute dictionary overrides the property of the same name. May raise
+    `ArtifactError`.
     """
     parts, attributes_of = module.tables, module.contents.attributes_of
     values = Values(parts)

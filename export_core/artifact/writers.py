@@ -25,7 +25,7 @@ _WRITTEN_AT_FIRST = "0.9.0"  # The StableHLO version that releases write when no
 
 
 class WrittenBy(NamedTuple):
-    """The writer of an artifact, as far as its bytes show it."""
+    """The writer of an artifact, as far as the bytes of the artifact show which release it is."""
 
     jax: str | None  # The jax that the artifact names, null if it names none.
     jaxlib: str | None  # The jaxlib, null if several or none can have written the artifact, and for a bare module.
@@ -42,10 +42,10 @@ class WrittenBy(NamedTuple):
 
 
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
-    """Return the writer of an artifact, as far as its format, its StableHLO version and the jax that it names show.
+    """Return the writer of an artifact, by the artifact's format, its StableHLO version and the jax that it names.
 
-    Its jaxlib is known only if a single release fits, since a jax runs on every jaxlib from its minimum to its own
-    version.
+    The writer's jaxlib is known only if a single release fits, since a jax runs on all jaxlibs from a minimum to its
+    own version.
     """
     envelope = artifact.envelope
     candidates = writers(artifact, releases)
@@ -72,8 +72,8 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
 def is_rewritten(artifact: Artifact, writer: WrittenBy, releases: Sequence[CalendarEntry]) -> bool:
     """Return whether an exported artifact was changed after its export, as `jaxexport convert` does.
 
-    So it was if no release writes its format, conventions and StableHLO version together, and none of these is newer
-    than the releases that are known. `writer` is what the bytes show, as `find_writer` returns it.
+    It was changed if no release writes its format, calling convention and StableHLO version together, although none of
+    these is newer than the known releases. `writer` is what `find_writer` returned for the artifact.
     """
     if artifact.envelope is None or writer.candidates:
         return False
@@ -89,7 +89,9 @@ def is_rewritten(artifact: Artifact, writer: WrittenBy, releases: Sequence[Calen
 def audit_calls(
     artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], reader: str | None = None
 ) -> tuple[AuditFinding, ...]:
-    """Audit an artifact against the promises of its writer; if several can have written it, against what all promise.
+    """Audit an artifact against the targets that its writer promises.
+
+    If several releases can have written the artifact, only the targets that all of them promise count.
 
     `allow` has the targets that the policy allows, with their reasons. `reader` is a jaxlib that must promise the
     targets too; None if there is no reader to consider.
@@ -134,7 +136,8 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
 def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:
     """Return why this jax and jaxlib cannot have written an artifact, as a sentence; "" if they can have.
 
-    `stablehlo` has the StableHLO versions of that jaxlib, as in `CalendarEntry`. They are not compared if unknown.
+    `stablehlo` has the StableHLO versions of that jaxlib, as in `CalendarEntry`. Versions that are not known are not
+    compared.
     """
     if (envelope := artifact.envelope) is not None:
         if envelope.jax_version not in (None, jax):
@@ -153,7 +156,7 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
 
 
 def _writes(jax: str, artifact: Artifact) -> bool:
-    """Return whether a jax writes the calling conventions that an artifact and its derivatives have."""
+    """Return whether a jax can write the calling conventions of an artifact and its derivatives."""
     oldest, newest = _conventions_of(jax)
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     return all(oldest <= level.calling_convention_version <= newest for level in levels)
@@ -161,7 +164,7 @@ def _writes(jax: str, artifact: Artifact) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _conventions_of(jax: str) -> tuple[float, float]:
-    """Return the oldest and the newest calling convention that a jax writes; infinity if the newest is not known."""
+    """Return the oldest and the newest calling convention that a jax writes; infinity for an unknown newest one."""
     number = version_numbers(jax)
     oldest, newest = next((both for first, both in CONVENTIONS.items() if number >= first), (1, 5))
     # What a release to come can write is not known.
@@ -171,18 +174,18 @@ def _conventions_of(jax: str) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1024)
 def _written(versions: tuple[str | None, ...]) -> tuple[str, ...]:
-    """Return the StableHLO versions that a jaxlib writes for.
+    """Return the StableHLO versions for which a jaxlib writes modules.
 
-    `versions` are its current StableHLO version, then those of 4 and of 12 weeks before its release.
+    `versions` are the StableHLO versions of the day of its release, of 4 weeks before, and of 12 weeks before.
     """
     # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
     return tuple(dict.fromkeys(filter(None, versions[1:]))) or (_WRITTEN_AT_FIRST,)
 
 
 def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the version numbers of the first and the last jax that write an envelope's format.
+    """Return the version numbers of the oldest and the newest jax that write an envelope's format.
 
-    `()` stands for no first jax, and `(infinity,)` for no last jax.
+    They are `()` if there is no oldest jax, and `(infinity,)` if there is no newest.
     """
     first, last = envelope.format_range
     since = next((jax for number, jax in FIRST_JAX.items() if number <= first), ())

@@ -24,7 +24,7 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file from parts, all or nothing: if writing fails, the old file stays.
 
     A device or a pipe, such as ``/dev/null``, is written to and not replaced. Raises `OSError`, also if `path` is a
-    symbolic link, which may lead anywhere; folders on the way to it may be links.
+    symbolic link, which may lead anywhere. The folders of `path` may be links.
     """
     refuse_link(path)
     mode = _mode(path)
@@ -49,7 +49,7 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def write_new(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a new file from parts. Raises `FileExistsError` if anything is at its path, also a symbolic link."""
+    """Write a new file from parts. Raises `FileExistsError` if its path exists, also as a symbolic link."""
     with open(path, "xb", opener=_without_links) as file:
         file.writelines(parts)
         file.flush()
@@ -57,19 +57,19 @@ def write_new(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def open_to_append(path: Path) -> io.FileIO:
-    """Open a file to append to, unbuffered. Raises `OSError`, also for a symbolic link."""
+    """Open a file to append to, unbuffered. Raises `OSError`, also if the file is a symbolic link."""
     refuse_link(path)
     return open(path, "ab", buffering=0, opener=_without_links)
 
 
 def refuse_link(path: Path) -> None:
-    """Raise `UnexpectedFileError` if a path to write is a symbolic link, except those of the system in /dev."""
+    """Raise `UnexpectedFileError` if a path to write is a symbolic link, unless it is a link of the system in /dev."""
     if stat.S_ISLNK(_mode(path)) and str(path.absolute().parent) not in _STREAMS:
         raise UnexpectedFileError("no symbolic link", "one", str(path))
 
 
 def _mode(path: Path) -> int:
-    """Return the mode bits of a path (st_mode) without following a link, or 0 if nothing is there."""
+    """Return the mode bits (st_mode) of a path, or 0 if it does not exist. Links are not followed."""
     try:
         return path.lstat().st_mode
     except FileNotFoundError:
@@ -82,9 +82,9 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def exchange_folders(first: Path, second: Path) -> bool:
-    """Exchange two folders in one step, by renameat2(2) of Linux.
+    """Exchange two folders in one step, by renameat2(2) of Linux, and return whether that was possible.
 
-    Returns: False if the system or the file system cannot do so: nothing has changed then.
+    If the system or the file system cannot exchange folders, nothing has changed.
     """
     at_working_folder, rename_exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
     # os has no such call, and a folder cannot be replaced by os.replace.
@@ -105,7 +105,7 @@ STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
 
 def hidden_name(prefix: str, folder: Path) -> Path:
-    """Return a hidden path beside a file or folder that no other process or thread uses; `prefix` begins its name."""
+    """Return a hidden path beside a file or folder, which no other process or thread uses; `prefix` begins the name."""
     # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
     return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
@@ -137,9 +137,9 @@ def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
 
 
 def remove_staged(target: Path) -> None:
-    """Remove the hidden files and folders that killed processes left beside a path when they wrote it.
+    """Remove the hidden files and folders that killed processes left beside a path when they wrote to it.
 
-    Those of processes that still run stay.
+    Hidden files of processes that still run are not removed.
     """
     for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
         if is_abandoned(staged):
@@ -157,9 +157,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_abandoned(hidden: Path) -> bool:
-    """Return whether the process that made a hidden file or folder is gone, by the process id in its name.
+    """Return whether the process that made a hidden file or folder has ended, by the process id in its name.
 
-    False if the name holds no process id, such as a name that a user chose.
+    False if the name has no process id, for example because a user chose it.
     """
     try:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
@@ -171,9 +171,9 @@ def is_abandoned(hidden: Path) -> bool:
 
 
 def recover(case: Path) -> None:
-    """Put back the goldens in a case's folder whose replacement was killed between two renames.
+    """Put back the goldens in a case's folder that a killed process had renamed and not yet replaced.
 
-    Only systems that cannot exchange folders in one step need two renames.
+    Only systems that cannot exchange folders in one step replace a golden by two renames.
     """
     if case.is_symlink():  # its goldens are elsewhere, and no golden is read through a link
         return

@@ -9,12 +9,12 @@ STORED_DAYS = 180  # The days after which an unused outcome or an unused parsed 
 
 
 def cache_path(*names: str) -> str:
-    """Return the absolute path of an entry in the cache folder; `names` are the folders below it and the entry.
+    """Return the absolute path of an entry in the cache folder; `names` are the parts of its path below that folder.
 
-    Imports little, since `jaxexport inspect` calls this function.
+    The function imports little, since `jaxexport inspect` calls it.
 
     Raises:
-        CacheFolderError: The folder holds files of a commit, or git cannot say whether it does.
+        CacheFolderError: Git tracks files in the folder, or cannot tell whether it does.
     """
     folder = os.environ.get("JAXEXPORT_CACHE")
     if not folder and sys.platform == "linux":
@@ -31,7 +31,7 @@ def cache_path(*names: str) -> str:
 
 @functools.cache  # a relative path stays what it was at first, in whichever folder a test or an installation works
 def _usable(named: str) -> str:
-    """Return the absolute path of a cache folder; raise `CacheFolderError` if git tracks files in it."""
+    """Return the absolute path of a cache folder. Raises `CacheFolderError` if git tracks files in the folder."""
     absolute = os.path.abspath(os.path.expanduser(named))  # noqa: PTH100, PTH111 - no shell expands ~ in a file of CI
     folder = top = os.path.realpath(absolute)
     while not os.path.lexists(os.path.join(top, ".git")):  # noqa: PTH118 - pathlib takes 5 ms to import

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def path_of(value: object, where: str, what: str, error: type[ExportCompatError]) -> Path:
-    """Return the path that an argument names, as text or as a path.
+    """Return the path that an argument gives as text or as a path object.
 
     Args:
         value: the argument.
         where: the function and the argument, as messages name them, such as ``read_run``.
-        what: what the path must be of, such as ``a folder of results``.
-        error: the type of the error.
+        what: what must be at the path, such as ``a folder of results``.
+        error: the type of the error to raise.
 
     Raises `error` for a value of another type.
     """
@@ -30,7 +30,10 @@ def path_of(value: object, where: str, what: str, error: type[ExportCompatError]
 def require_type(
     value: object, kind: type | tuple[type, ...], where: str, expected: str, error: type[ExportCompatError]
 ) -> None:
-    """Raise `error` unless a value is of this type. `where` names the argument; `expected` says what it must be."""
+    """Raise `error` unless a value is of the type `kind`.
+
+    `where` is the name of the argument in the message, and `expected` says what the argument must be.
+    """
     if not isinstance(value, kind):
         found = shortened(repr(value), 60)
         raise error(f"{where}: expected {expected}, found {found} of type {type(value).__name__}.")

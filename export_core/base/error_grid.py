@@ -14,10 +14,10 @@ MOST_ROWS, MOST_COLUMNS, LONGEST_LINE = 16, 32, 96
 
 
 class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
-    """The errors of an array in parts, row by row: for each part, its element that is farthest beyond what is allowed.
+    """The error in each part of an array, row by row: the error that exceeds the allowed error the most.
 
-    The last axis of the array is cut into columns, all other axes together into rows. An array with one axis has one
-    row.
+    The last axis of the array is cut into columns, all other axes together are cut into rows. An array with one axis
+    has one row.
     """
 
     rows: int  # The number of parts from top to bottom.
@@ -28,7 +28,7 @@ class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
     allowed: tuple[float, ...]  # The error that the element may have, 0 if it must be equal.
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if the number of parts does not fit the rows and columns, as in a changed file."""
+        """Raise `ValueError` if the number of errors does not fit the rows and columns, as in a damaged file."""
         fits = 0 < self.rows <= MOST_ROWS and 0 < self.columns <= LONGEST_LINE
         if not (fits and len(self.errors) == len(self.allowed) == self.rows * self.columns):
             raise ValueError(
@@ -39,13 +39,13 @@ class ErrorGrid(msgspec.Struct, frozen=True, gc=False):
 
 
 def times_allowed(max_noise_error: float | None, grid: ErrorGrid | None) -> float | None:
-    """Return the largest error as a multiple of the allowed error; None if no error is allowed, or it is not known.
+    """Return the largest error as a multiple of the allowed error; None if no error is allowed, or none is known.
 
-    Without noise, it is the largest multiple in the output of `grid`.
+    Without noise, the result is the largest multiple in `grid`.
 
     Args:
         max_noise_error: the largest error in units of the noise; None without noise.
-        grid: where the errors of one output are.
+        grid: the errors in the parts of one output.
     """
     if max_noise_error is not None:
         return max_noise_error / NOISE_FACTOR
@@ -54,10 +54,10 @@ def times_allowed(max_noise_error: float | None, grid: ErrorGrid | None) -> floa
 
 
 def is_garbage(max_abs_error: float | None, looks_like: str) -> bool:
-    """Return whether numbers are beyond any tolerance: not finite, zero, or far beyond the expected range."""
+    """Return whether outputs are beyond any tolerance: not finite, zero, or far beyond the expected range."""
     return max_abs_error is None or not math.isfinite(max_abs_error) or looks_like.startswith(GARBAGE)
 
 
 def is_far_off(times: float | None) -> bool:
-    """Return whether an error, in units of what is allowed, is more than rounding is known to give."""
+    """Return whether an error, as the multiple `times` of the allowed error, is larger than rounding explains."""
     return times is not None and times > NEAR

@@ -17,10 +17,10 @@ PREFIX = "jaxexport: error: "  # How every error message begins, whichever comma
 
 
 def with_prefix(problems: object) -> str:
-    """Return an error, or its text, as it is printed: `PREFIX` begins each line of the text that says a problem.
+    """Return the text of an error as it is printed, with `PREFIX` before each line that begins a problem.
 
-    An indented line belongs to the problem above it. So do all further lines of an `InfrastructureFault`, which are
-    what another program printed.
+    An indented line belongs to the problem above it, and so do all lines but the first of an `InfrastructureFault`,
+    which are the output of another program.
     """
     if isinstance(problems, InfrastructureFault):
         return PREFIX + str(problems).replace("\n", "\n  ")
@@ -36,12 +36,12 @@ UNFORESEEN = 70
 def report_unforeseen(error: Exception, effect: str = "there is no result") -> int:
     """Print an unexpected error to standard error, and return the exit code for it.
 
-    Two kinds of errors count as bad input: a name that no file can have, and an output that cannot be written, as on a
-    full disk.
+    Two kinds of errors count as bad input: a name that no file can have, and output that cannot be written, for example
+    on a full disk.
 
     Args:
         error: The exception.
-        effect: What follows from the error, in words for the message.
+        effect: The consequence of the error, for the message.
     """
     import traceback  # it takes 15 ms, which no command without such an error pays
 
@@ -64,7 +64,7 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
 
 
 class Problem(NamedTuple):
-    """A problem of a file, of a value in a file, or of what the user typed."""
+    """A problem with a file, a value in a file, or what the user typed."""
 
     file: str | os.PathLike[str]  # The file; or what was typed, such as an option with its value.
     text: str  # What was expected and what was found, as a sentence.
@@ -73,7 +73,7 @@ class Problem(NamedTuple):
     advice: str = ""  # What to do next, as a sentence.
 
     def __str__(self) -> str:
-        """Return ``export_compat.yaml:12: rtol: expected a number, found text.``, with the advice behind it."""
+        """Return ``export_compat.yaml:12: rtol: expected a number, found text.``, followed by the advice."""
         place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
         text = ": ".join(filter(None, (place, self.key, self.text)))
         return f"{text} {self.advice}" if self.advice else text
@@ -91,13 +91,13 @@ class ExportCompatError(Exception):
 
     @classmethod
     def about(cls, *problems: Problem) -> Self:
-        """Return the error whose message has a line for each of these problems of a file."""
+        """Return an error about these problems, whose message has a line for each problem."""
         error = cls("\n".join(map(str, problems)))
         error.problems = problems
         return error
 
     def __str__(self) -> str:
-        """Return the message so that it is safe to show: without control characters, and without passwords in URLs."""
+        """Return the message in a form that is safe to show: without control characters and passwords in URLs."""
         return shown(without_credentials(self.message()))
 
     def message(self) -> str:
@@ -106,10 +106,13 @@ class ExportCompatError(Exception):
 
 
 class CacheFolderError(ExportCompatError):
-    """The cache folder holds files of a commit, or it is not known whether it does."""
+    """An error for a cache folder in which git tracks files, or cannot tell whether it does."""
 
 
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
-    """A failure of what a cell needs, such as a disk: nothing is known of the cell, and another try may succeed."""
+    """A failure of something that a cell needs, such as a disk.
+
+    Nothing is known about the cell, and another try may succeed.
+    """
 
     exit_code = 3  # Neither an answer nor bad input: `ExitCode.INCOMPLETE`.

@@ -23,14 +23,14 @@ class ExitCode(IntEnum):
     facts: ExitCodeFacts
 
     def __new__(cls, code: int, facts: ExitCodeFacts) -> Self:
-        """Return a member that has its facts and is equal to its number."""
+        """Return an exit code that has the facts `facts` and is equal to the number `code`."""
         member = int.__new__(cls, code)
         member._value_, member.facts = code, facts
         return member
 
     @classmethod
     def of(cls, code: int) -> ExitCode:
-        """Return the member that is equal to a number."""
+        """Return the exit code with this number."""
         return next(member for member in cls if member == code)
 
     KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")

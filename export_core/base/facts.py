@@ -20,7 +20,7 @@ Facts = Mapping[str, Any]  # Plain JSON values, by the name of their `Fact`.
 class Fact(Generic[Value]):
     """A fact that a feature adds to a result.
 
-    The feature lists it by its `name`, in the `facts` of its `Feature`.
+    The `facts` of the feature's `Feature` list the fact by its `name`.
     """
 
     name: str  # The key of the fact in the `facts` of a result.
@@ -32,31 +32,34 @@ class Fact(Generic[Value]):
     def of(self, facts: Facts) -> Value | None:
         """Return the value of this fact among the facts of a result, or None if the result lacks it.
 
-        Raises `msgspec.ValidationError` for a value of a wrong type, which `check_facts` refuses in files.
+        Raises `msgspec.ValidationError` for a value of a wrong type, which `check_facts` refuses when it reads a file.
         """
         if self.name not in facts:
             return None
         return msgspec.convert(facts[self.name], self.kind)
 
     def put(self, facts: Facts, value: Value | None) -> dict[str, Any]:
-        """Return a copy of a result's facts in which this fact has a value, or from which it is removed for None."""
+        """Return a copy of a result's facts in which this fact has this value, or is missing if the value is None."""
         others = {name: other for name, other in facts.items() if name != self.name}
         return others if value is None else {**others, self.name: msgspec.to_builtins(value)}
 
 
 def labelled_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
-    """Return the label and the lines of each fact whose feature is installed, in the order of the features."""
+    """Return the label and the report lines of each fact of a result, in the order of the features.
+
+    Facts that no feature declares are left out.
+    """
     known = [_fact(*where) for name, where in _registered().items() if name in facts] if facts else []
     return [(fact.label, fact.lines(value)) for fact in known if (value := fact.of(facts)) is not None]
 
 
 def known_facts() -> Mapping[str, Fact[Any]]:
-    """Return the facts of all features by name. The modules that declare them are imported."""
+    """Return the facts of all features by name. Imports the modules that declare the facts."""
     return {name: _fact(feature, where) for name, (feature, where) in _registered().items()}
 
 
 def check_facts(facts: Facts) -> None:
-    """Raise `msgspec.ValidationError` if a fact of a result has a value that is not of the type that its feature reads.
+    """Raise `msgspec.ValidationError` if a fact of a result has a value of another type than its feature declares.
 
     Only the features with facts in this result are imported.
     """
@@ -69,7 +72,7 @@ def check_facts(facts: Facts) -> None:
 
 
 def _registered() -> Mapping[str, tuple[str, str]]:
-    """Return where each fact is declared, by the name of the fact: its feature, and ``module:NAME`` in the feature."""
+    """Return, by the name of each fact, the feature that declares it and where: ``module:NAME`` in the feature."""
     return {
         name: (feature, where) for feature, registered in features().items() for name, where in registered.facts.items()
     }

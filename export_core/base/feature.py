@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
 
     class Protocol:
-        """The base of `QuickStart`, for which `typing` is not imported."""
+        """A stand-in for `typing.Protocol` as the base of `QuickStart`, so that `typing` need not be imported."""
 
 
 FOLDER = "export_core.features"
@@ -30,19 +30,19 @@ _TAKES_MORE = 0x04  # The flag of code with ``*args``: `inspect.CO_VARARGS`.
 
 
 class FeatureError(Exception):
-    """A function or object of a feature that does not fit its hook: a mistake that users cannot fix."""
+    """An error for a function or object of a feature that does not fit its hook, a mistake that users cannot fix."""
 
 
 class QuickStart(Protocol):
     """A function that answers a command without click and ends the process, or returns if click is needed."""
 
     def __call__(self, words: Sequence[str]) -> None:
-        """Answer a command whose words after the name of the feature are `words`."""
+        """Answer a command; `words` are its words after the name of the feature."""
 
 
 # No dataclass, which takes 8 ms to import: `jaxexport inspect FILE` loads this, and reads an artifact in less.
 class Feature(NamedTuple):
-    """The commands, hooks, policy keys and other parts of one feature. A field is empty if it has no such part."""
+    """The commands, hooks, policy keys and other parts of one feature. A field is empty if there is no such part."""
 
     commands: Mapping[str, str] = {}
     """Commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
@@ -105,9 +105,9 @@ def features() -> Mapping[str, Feature]:
 
 
 def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Callable[[], Kind]]]:
-    """Yield the words after `jaxexport` for each command of a feature, with a function that imports the command.
+    """Yield, for each command of a feature, the words after `jaxexport` and a function that imports the command.
 
-    `kind` is the class of the command's object.
+    `kind` is the class of the imported object.
     """
     for name, feature in features().items():
         for words, where in feature.commands.items():
@@ -115,16 +115,16 @@ def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Callable[[], Kind]
 
 
 def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> list[Kind]:
-    """Import and return what each feature names in a field of its `Feature`, in the order of `FEATURES`.
+    """Import and return the functions or objects that features name in the field `hook`, in the order of `FEATURES`.
 
     Args:
-        hook: The name of the field.
-        kind: The `Protocol` of the field's functions, or the class of its objects, which the caller declares.
-        asked: The options and keys that are set, and the facts that results have. A feature that needs an option or
-            key that is not among them (`asked_by`) is left out, and is not imported. None leaves out no feature.
+        hook: The name of the field of `Feature`.
+        kind: The caller's `Protocol` for the functions of this field, or the class of its objects.
+        asked: The options and keys that are set, and the facts that results have. A feature that needs an option or key
+            that is not among them (`asked_by`) is left out, and is not imported. None leaves out no feature.
 
     Raises:
-        FeatureError: What a feature names is not of that kind.
+        FeatureError: A feature names something that is not of this kind.
     """
     return [
         _registered(name, hook, where, kind)
@@ -134,7 +134,7 @@ def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> 
 
 
 def start_quickly(words: Sequence[str]) -> None:
-    """Let a feature answer the command line `words` without click and end the process; return if no feature can."""
+    """Let a feature answer the command `words` without click and end the process, or return if no feature can."""
     name = words[0] if words else ""
     if name in importlib.import_module(FOLDER).FEATURES:
         feature: Feature = importlib.import_module(f"{FOLDER}.{name}").FEATURE
@@ -143,9 +143,9 @@ def start_quickly(words: Sequence[str]) -> None:
 
 
 def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
-    """Import and return what a feature names for a hook.
+    """Import and return the function or object that a feature names for a hook, as ``module:name``.
 
-    `where` is its place as ``module:name``. Raises `FeatureError` if it is not of the kind that the kernel asks for.
+    Raises `FeatureError` if it is not of the kind that the kernel asks for.
     """
     module, _, name = where.partition(":")
     named: Kind = getattr(importlib.import_module(f"{FOLDER}.{feature}.{module}"), name)
@@ -164,10 +164,10 @@ def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
 
 
 def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
-    """Return what is wrong with a function's arguments, compared with those of the method `asked`; "" if they fit.
+    """Return how the arguments of a function differ from the arguments of the method `asked`; "" if they fit.
 
-    An argument may be missing, have a different name, or be required but unknown to `asked`. Names count, since an
-    argument with a different name likely means something else.
+    An argument may be missing, have a different name, or be required although `asked` does not have it. Names count,
+    since an argument with a different name likely means something else.
     """
     taken, given = _parameters(function), list(_parameters(asked))[1:]
     for found, expected in zip_longest(list(taken)[: len(given)], given):
@@ -177,10 +177,11 @@ def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
 
 
 def _parameters(function: FunctionType) -> dict[str, bool]:
-    """Return the parameters of a function, and whether each is required.
+    """Return for each parameter of a function whether it is required.
 
-    A parameter is written ``name``, ``name=`` if it is only given by keyword, and ``*name`` if it takes further
-    arguments. They are read from the function's code, since importing `inspect` takes as long as `jaxexport inspect`.
+    A parameter is written ``name``, ``name=`` if it is passed by keyword only, and ``*name`` if it takes further
+    arguments. Parameters are read from the function's code, since importing `inspect` takes as long as `jaxexport
+    inspect`.
     """
     function = getattr(function, "__wrapped__", function)  # that of a context manager
     code, names = function.__code__, function.__code__.co_varnames

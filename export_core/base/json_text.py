@@ -10,7 +10,7 @@ from export_core.base.text import printable_json, with_escaped_surrogates
 def safe_json(value: object, *, indent: int = -1) -> bytes:
     """Return a value as JSON that is safe to print, with characters escaped as by `printable_json`.
 
-    It is on one line, unless `indent`, in spaces, is 0 or more.
+    The JSON is on one line, unless `indent`, a number of spaces, is 0 or more.
     """
     data = json_bytes(value)
     if indent >= 0:
@@ -24,7 +24,7 @@ def safe_json(value: object, *, indent: int = -1) -> bytes:
 def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
     """Return a value as JSON in UTF-8; names of files that are not UTF-8 are escaped by `with_escaped_surrogates`.
 
-    `order` "deterministic" sorts sets and the keys of dictionaries.
+    If `order` is "deterministic", sets and the keys of dictionaries are sorted.
     """
     try:
         return msgspec.json.encode(value, order=order)
@@ -33,14 +33,14 @@ def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) 
 
 
 def as_stored(value: object) -> Any:
-    """Return a value as it is read from its JSON: lists for tuples, and dictionaries for structs."""
+    """Return a value as reading it back from JSON gives it: with lists for tuples, and dictionaries for structs."""
     return decode_json(json_bytes(value))
 
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
     """Decode a JSON document as the type `kind`.
 
-    Raises `msgspec.DecodeError` if it is not JSON, is nested too deeply, or is not of that type.
+    Raises `msgspec.DecodeError` if the document is not JSON, is nested too deeply, or is not of that type.
     """
     try:
         return msgspec.json.decode(data, type=kind)
@@ -49,7 +49,7 @@ def decode_json(data: bytes, kind: Any = Any) -> Any:
 
 
 def decode_error(error: Exception) -> msgspec.DecodeError:
-    """Return the `DecodeError` for another error of decoding, such as a RecursionError for deep nesting."""
+    """Return a `DecodeError` in place of another error of decoding, such as a RecursionError for deep nesting."""
     if isinstance(error, RecursionError):
         return msgspec.DecodeError("it is nested deeper than any such file needs to be")
     return msgspec.DecodeError(f"it cannot be decoded: {error}")

@@ -23,8 +23,8 @@ def aligned(
 
     Args:
         rows: the texts of each row.
-        right: the indexes of the columns that are aligned right; all others are aligned left.
-        least: the least widths of the first columns.
+        right: the indexes of the columns that are aligned right; all other columns are aligned left.
+        least: the minimum widths of the first columns.
         gap: the text between columns.
         indent: the text before each line.
     """
@@ -42,9 +42,10 @@ def aligned(
 
 
 def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
-    """Return the lines of a paragraph that begins with `first` and whose other lines begin with `indent` spaces.
+    """Return a text as the lines of a paragraph that begins with `first`; its other lines begin with `indent` spaces.
 
-    After `most` lines the text is cut, with dots; 0 cuts nothing. A command in backticks stays on one line.
+    After `most` lines the text is cut and ends in dots; if `most` is 0, nothing is cut. A command in backticks stays on
+    one line.
     """
     if len(first) + len(text) <= width and text.isprintable() and text == text.strip():
         return [f"{first}{text}"]  # it fits, and has no white space but single spaces
@@ -63,7 +64,7 @@ def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: 
 
 
 def _filled(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return the words of a text in lines of at most `width` characters, where a longer word has a line of its own.
+    """Return the words of a text in lines of at most `width` characters. A longer word has a line of its own.
 
     The first line begins with `first`, each other line with `others`.
     """
@@ -98,9 +99,10 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
-    """Return labels with their texts as wrapped lines of `width` characters; line breaks and indents of a text stay.
+    """Return labels with their texts as lines of at most `width` characters.
 
-    If a text needs more than `most` lines, sentences at its end are left out; 0 leaves out nothing.
+    Line breaks and indents in a text are preserved. If a text needs more than `most` lines, sentences at its end are
+    left out; if `most` is 0, nothing is left out.
     """
     lines: list[str] = []
     for label, text in pairs:

@@ -17,19 +17,22 @@ _PATH = (  # Not compiled here: few commands need it.
 def numbered(number: int | str, path: str = "") -> str:
     """Return the number of a leaf with its path, such as ``0 (result['b1'])``.
 
-    It is the number alone if the path is not known or if the leaf is the whole result. The number of an output of a
-    further call has the call's name: ``vjp1/0``.
+    The path is left out if it is not known, or if the leaf is the whole result. For an output of a further call,
+    `number` includes the name of the call: ``vjp1/0``.
     """
     return f"{number}{in_brackets(path)}"
 
 
 def path_at(paths: Sequence[str], number: int) -> str:
-    """Return the path of the leaf with this number; "" where paths are not known, or a damaged file lacks some."""
+    """Return the path of the leaf with this number; "" if paths are not known, or a damaged file lacks this path."""
     return paths[number] if number < len(paths) else ""
 
 
 def in_brackets(path: str) -> str:
-    """Return a path as it follows the number of its leaf, with a space before it; "" where `numbered` leaves it out."""
+    """Return a path in brackets, with a space before them, to follow the number of its leaf.
+
+    The text is empty if `numbered` leaves out the path.
+    """
     if path in ("", _WHOLE):
         return ""
     tail = LONGEST - _HEAD - 1
@@ -37,9 +40,10 @@ def in_brackets(path: str) -> str:
 
 
 def of_derivative(arguments: Sequence[str], results: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the paths of the arguments and results of a function's derivative (VJP), from those of the function.
+    """Return the paths of the arguments and of the results of a function's derivative (VJP).
 
-    The path of a cotangent or of a result says what it belongs to.
+    `arguments` and `results` are the paths for the function itself. The path of a cotangent names the result, and the
+    path of a derivative names the argument, to which it belongs.
     """
     cotangents = [f"the cotangent of {path}" for path in results]
     return [*arguments, *cotangents], [f"derivative by {path}" for path in arguments]
@@ -48,6 +52,6 @@ def of_derivative(arguments: Sequence[str], results: Sequence[str]) -> tuple[lis
 def without_paths(message: str) -> str:
     """Return a message without the paths that `numbered` added to numbers.
 
-    Older runs and policies have messages without paths, and failures that are alike differ in them.
+    Older runs and policies have messages without paths, and the paths differ between failures that are otherwise alike.
     """
     return re.sub(_PATH, "", message)

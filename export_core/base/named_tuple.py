@@ -34,7 +34,7 @@ else:
             return type(self)(**{**self._asdict(), **values})
 
         def _asdict(self) -> dict[str, Any]:
-            """Return the values by the names of their fields."""
+            """Return the values as a dictionary by the names of their fields."""
             return dict(zip(self._fields, self, strict=True))
 
         def __repr__(self) -> str:
@@ -44,7 +44,7 @@ else:
             return tuple(self)
 
     class _Maker(type):
-        """The class of `NamedTuple`, which turns a class with annotated fields into one of tuples that have them."""
+        """The metaclass of `NamedTuple`, which makes a class of tuples from a class with annotated fields."""
 
         def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
             if not bases:

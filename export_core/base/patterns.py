@@ -16,8 +16,8 @@ _MOST_CHOICES = 8  # Alternatives and optional characters: each may double the t
 def problem_of_pattern(pattern: str) -> str:
     """Return what is wrong with a regular expression that somebody else wrote; "" if it is safe to use.
 
-    Python's regular expressions cannot be interrupted, and some never end. So a pattern is accepted only if its time
-    grows at most with the square of the text's length.
+    Matching a regular expression cannot be interrupted in Python, and may take forever. So a pattern is accepted only
+    if its time grows at most with the square of the text's length.
     """
     if len(pattern) > LONGEST_PATTERN:
         return f"expected a regular expression of at most {LONGEST_PATTERN} characters, found {len(pattern)}."

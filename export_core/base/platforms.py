@@ -7,11 +7,11 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 class PlatformError(ExportCompatError):
-    """An error for a name that is no platform."""
+    """An error for a name that is not the name of a platform."""
 
 
 def similar_platform(name: str) -> str:
-    """Return the hint " Did you mean 'cuda'?" for the wrong name of a platform; "" if no platform is similar."""
+    """Return a hint such as " Did you mean 'cuda'?" for a misspelled platform; "" if no platform has a similar name."""
     # What JAX's own `jax.devices("gpu")` takes; an artifact is exported for one of the two.
     if name.lower() == "gpu":
         return " Did you mean 'cuda' or 'rocm'?"

@@ -51,13 +51,13 @@ def passed_variables(
 ) -> dict[str, str]:
     """Return the environment variables for a process that runs somebody else's code.
 
-    Settings of jax, XLA and Python are left out unless the policy adds them, since a reader must be like a plain
+    Settings of jax, XLA and Python are left out unless the policy adds them, since a reader must run like any plain
     process.
 
     Args:
         added: the names that the policy adds by its key `environment`.
-        prefixes: beginnings of further names that are passed.
-        own: the variables to choose from; None for those of this process now.
+        prefixes: the beginnings of the names of further variables that are passed.
+        own: the variables to choose from; None for the current variables of this process.
     """
     names = SYSTEM | DEVICES | KERNELS | {*added}
     return {
@@ -68,15 +68,16 @@ def passed_variables(
 
 
 def kernel_settings(variables: Mapping[str, str]) -> list[str]:
-    """Return the variables that tell OpenBLAS which kernels to take, as a shell sets them."""
+    """Return the variables that decide which kernels OpenBLAS uses, each in the form in which a shell sets it."""
     return [f"{name}={shlex.quote(variables[name])}" for name in sorted(KERNELS & variables.keys())]
 
 
 def shell_settings(variables: Mapping[str, str], added: Iterable[str] = ()) -> list[str]:
-    """Return the variables that decide a cell, such as the kernels of OpenBLAS, as a shell sets them for a command.
+    """Return the variables that can change a cell's result, each in the form in which a shell sets it for a command.
 
     `added` are the names that the policy adds by its key `environment`. Variables of OpenBLAS, XLA and jax are shown
-    with their values. Any other may be a secret and is written ``NAME="${NAME?}"``, which takes the value of the shell.
+    with their values. The value of any other variable may be a secret, so it is written ``NAME="${NAME?}"``, which
+    takes the value from the shell.
     """
     settings = {name: f'"${{{name}?}}"' for name in added if name in variables}
     for name in (KERNELS | settings.keys()) & variables.keys():
@@ -92,18 +93,18 @@ def kernels_in_words(variables: Mapping[str, str]) -> str:
 
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the variables that can change an outcome, sorted with their values, for the keys of cached outcomes."""
+    """Return the variables that can change an outcome, with their values, sorted, for the keys of cached outcomes."""
     harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # else each process gets a random seed
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
 
 
 def is_of_machine(name: str) -> bool:
-    """Return whether a variable differs between machines by nature, so that runs are compared whatever its value."""
+    """Return whether a variable naturally differs between machines, so that comparing runs ignores its value."""
     return name in SYSTEM | DEVICES | KERNELS or name.startswith(PREFIXES)
 
 
 def salted_hash(value: str, salt: str) -> str:
-    """Return a hash of a variable's value, which may be a secret, behind its salt.
+    """Return the salt and a hash of the value of a variable, which may be a secret.
 
     The hash is slow to compute, so that short values cannot be guessed by trying many.
     """
@@ -114,8 +115,8 @@ def salted_hash(value: str, salt: str) -> str:
 def starting_processes() -> Iterator[None]:
     """Set this process's variables to those of `passed_variables` while multiprocessing starts an interpreter.
 
-    With PYTHONSAFEPATH, which is set too, the interpreter does not import from the working folder. Another thread that
-    reads variables meanwhile misses some.
+    PYTHONSAFEPATH is set too, so that the interpreter does not import from the working folder. Another thread that
+    reads variables meanwhile misses some of them.
     """
     before = {**os.environ}
     own = {name: before[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in before}
@@ -131,7 +132,7 @@ def starting_processes() -> Iterator[None]:
 def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float) -> bytes:
     """Run a git command that only reads, in a folder whose files somebody else may have made, and return its output.
 
-    Git runs no command that the repository's configuration names, and gets no variable that holds a secret.
+    Git does not run commands that the repository's configuration names, and gets no variables that hold secrets.
 
     Args:
         words: the command, such as ``("ls-files", "-z")``.
@@ -157,7 +158,7 @@ def signal_name(number: int | None) -> str:
 
 
 def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """Kill a process that was started with ``start_new_session``, with all processes that it has started."""
+    """Kill a process that was started with ``start_new_session``, and all processes that it has started."""
     if process.poll() is None and hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -165,9 +166,10 @@ def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None
 
 
 def ask(process: subprocess.Popen[bytes], question: bytes, seconds: float, longest: int) -> bytes:
-    """Send a line to a process, and return the line that it answers, of at most `longest` bytes.
+    """Send a line to a process, and return its answer, a line of at most `longest` bytes.
 
-    A process that does not answer within `seconds` is killed. Empty if the process has ended or was killed.
+    A process that does not answer within `seconds` is killed. The answer is empty if the process has ended or was
+    killed.
     """
     assert process.stdin
     assert process.stdout

@@ -21,9 +21,9 @@ _LOCK = "owner.lock"
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a temporary folder, which is removed at the end of the ``with``, or by a later run if this one is killed.
+    """Yield a temporary folder, which the end of the ``with`` removes, or a later run if this run is killed.
 
-    Raises `InfrastructureFault` if no folder can be made.
+    Raises `InfrastructureFault` if the folder cannot be made.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -47,7 +47,7 @@ def _lock(folder: Path) -> int:
 
 
 def remove_abandoned() -> None:
-    """Remove the temporary folders that killed runs of this user left. Only the first call in a process looks."""
+    """Remove the temporary folders that killed runs of this user left. Only the first call in a process does this."""
     if fcntl:
         _remove_abandoned_in(tempfile.gettempdir())
 

@@ -19,10 +19,10 @@ _IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "-
 
 
 def prepare_streams() -> None:
-    """Prepare the standard streams of a command, so that none of their faults changes its exit code.
+    """Prepare the standard streams of a command, so that no fault of a stream changes the exit code.
 
-    A closed stream is opened as the null device, messages that standard error cannot take are dropped, and characters
-    that an encoding lacks are written as ASCII text.
+    A closed stream is opened as the null device, messages that cannot be written to standard error are dropped, and
+    characters that an encoding lacks are written as ASCII text.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -44,7 +44,7 @@ def accept_any_text(stream: TextIO) -> None:
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return ASCII text for the characters that cannot be encoded, and the index to continue at.
+    """Return ASCII text for the characters that cannot be encoded, and the index at which encoding continues.
 
     This is an error handler for `codecs.register_error`.
     """
@@ -58,9 +58,9 @@ codecs.register_error("jaxexport", _replaced)
 
 
 def drop_output(stream: TextIO) -> None:
-    """Write nothing more to a stream that cannot be written to.
+    """Connect a stream that cannot be written to with the null device.
 
-    What is left in its buffer would fail again when Python ends, and change the exit code.
+    Otherwise, writing the rest of its buffer would fail again when Python ends, and change the exit code.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())

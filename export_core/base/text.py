@@ -40,7 +40,7 @@ _LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
 def plain_text(text: str) -> str:
-    """Return text without terminal colours and with other control characters replaced, which XML 1.0 accepts."""
+    """Return a text that XML 1.0 accepts: without terminal colours, and with other control characters replaced."""
     if text.isascii() and text.isprintable():
         return text  # nearly all texts of a large run
     return re.sub(
@@ -49,7 +49,7 @@ def plain_text(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Return text in which a CI system finds no command: a backslash is put into ``##[``, and ``::`` at line starts."""
+    """Return text without commands for a CI system: a backslash goes into ``##[``, and into ``::`` at line starts."""
     return re.sub(_COMMAND, lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
 
 
@@ -64,7 +64,7 @@ def printable(text: str) -> str:
 
 
 def rounded_text(dtype: str) -> str:
-    """Return the remark on arguments of a 64-bit dtype, float64 or complex128, that are stored in half the bits."""
+    """Return the remark that arguments of the dtype float64 or complex128 are stored with half the bits."""
     narrow = "complex64" if dtype == "complex128" else "float32"
     return f"inputs were {dtype} and are stored as {narrow}, since jax_enable_x64 is off: enable it, or pass {narrow}"
 
@@ -82,7 +82,7 @@ def for_html(text: str) -> str:
 
 
 def with_escaped_surrogates(value: Any) -> Any:
-    """Return a copy of a value of plain types in which surrogates in texts are written as Python's escapes.
+    """Return a copy of a value of plain types in which all surrogates in texts are replaced by Python's escapes.
 
     Python represents each byte of a file's name that is not UTF-8 as a surrogate. Tuples become lists, as in JSON.
     """
@@ -109,16 +109,16 @@ def printable_json(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Return a text with its URLs without user, password and the values of their queries.
+    """Return a text in which URLs have no user, no password and no values in their queries.
 
-    All other text stays. More is taken for a password than the standard of URLs does, since a password may hold `@`,
-    `/`, `?` and `#` although it should not.
+    All other text is unchanged. A password may contain `@`, `/`, `?` and `#`, although the standard of URLs forbids
+    this.
     """
     return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
 
 
 def _shown(rest: str) -> str:
-    """Return the part of a URL behind ``scheme://`` without user, password and the values of the query.
+    """Return the part of a URL after ``scheme://``, without user, password and the values of the query.
 
     Everything up to the last @ is dropped, unless that @ can only be in a path or a query.
     """
@@ -188,23 +188,24 @@ def whole_first_line(text: str) -> str:
 
 
 def without_source_lines(text: str) -> str:
-    """Return a message of XLA without the source code that it quotes, and without the places of that code.
+    """Return a message of XLA without the lines of source code that it quotes, and without their locations.
 
-    The code is that of whoever called jax last. A comment in it could be taken for a part of the message.
+    The quoted code is the code that called jax last. A comment in it could be taken for a part of the message.
     """
     return re.sub(_SOURCE, "", text)
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
-    """Return names as a list in words: all of them if they are at most `most`, else three and how many more."""
+    """Return names as a list in words: all of at most `most` names, or else three names and how many more there are."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
     """Return versions in words, with three or more neighbours as a range: ``0.9.1 to 0.11.2, 0.12.0.1``.
 
-    Two versions are neighbours if they follow each other in `among`, which lists all versions. Both are in the order of
-    build dates. Names of other runtimes, such as ``tensorflow==2.18.1``, become ``tensorflow 2.18.1 to 2.21.0``.
+    Two versions are neighbours if they follow each other in `among`, which lists all versions. Both lists are in the
+    order of build dates. Names of other runtimes, such as ``tensorflow==2.18.1``, become ``tensorflow 2.18.1 to
+    2.21.0``.
     """
     places = {version: number for number, version in enumerate(among)}
     parts: list[str] = []
@@ -222,7 +223,7 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
 def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
     """Return the known name that is most similar to a misspelled name; "" if no known name is similar enough.
 
-    `how_alike` is the least similarity, from 0 to 1 for equal names.
+    `how_alike` is the least similarity that is enough, from 0 to 1 for equal names.
     """
     import difflib  # 2 ms of each `jaxexport inspect`, and only a mistake needs it
 
@@ -235,7 +236,7 @@ def did_you_mean(name: str, known: Iterable[str], how_alike: float = 0.6) -> str
 
 
 def schema_problem(error: Exception) -> str:
-    """Return the message of an error of msgspec in the words of this project: the key, what was expected and found."""
+    """Return an error of msgspec in the words of this project: the key, what was expected, and what was found."""
     message, _, path = " ".join(str(error).split()).partition(" - at `")
     path = path.removesuffix("`").removeprefix("$").removeprefix(".").replace("`$.", "`")
     for pattern, sentence in _SENTENCES:

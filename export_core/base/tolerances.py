@@ -76,7 +76,7 @@ NEAR = 100  # Times what is allowed: a larger error is not rounding.
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The largest allowed error of an element: `atol + rtol * |expected|`, or `ulp` units in the last place.
 
-    None leaves it to the golden, the policy, or the default.
+    A field that is None is decided by the golden, the policy, or the default of the dtype.
     """
 
     rtol: Annotated[float | None, Meta(description="Relative tolerance.")] = None
@@ -95,7 +95,7 @@ GOLDEN = "golden"
 
 
 class Allowed(NamedTuple):
-    """The tolerance that a comparison applies to a dtype, after marker, settings and policy."""
+    """The tolerance that a comparison applies to a dtype, as marker, settings and policy together decide it."""
 
     rtol: float  # The relative tolerance.
     atol: float | None  # The absolute tolerance; None if it follows from `rtol`.
@@ -106,8 +106,8 @@ class Allowed(NamedTuple):
     def in_words(self, atol: float) -> str:
         """Return the tolerance in words, such as ``rtol 0.001 (export_compat.yaml:12), atol 0.5, or 4 ulp (golden)``.
 
-        What set a part is shown behind it. `atol` is the largest absolute tolerance that was applied, which follows
-        from `rtol` if none is set.
+        The source of each part follows in brackets. `atol` is the largest absolute tolerance that was applied, which
+        follows from `rtol` if no absolute tolerance is set.
         """
         parts = []
         if self.ulp is None or self.rtol or self.atol:
@@ -122,7 +122,7 @@ class Allowed(NamedTuple):
         return ", ".join(f"{', '.join(text for text, _ in group)} ({source})" for source, group in groups)
 
     def with_ulp_as_rtol(self, eps: float) -> Allowed:
-        """Return this tolerance with `ulp` replaced by a relative tolerance, in which a unit is worth `eps`."""
+        """Return this tolerance with `ulp` turned into a relative tolerance: `eps` for each unit in the last place."""
         if self.ulp is None:
             return self
         rtol = self.ulp * eps
@@ -139,18 +139,19 @@ def tolerance_for(
 ) -> Allowed:
     """Return the tolerance of a dtype for a comparison between a writer and a reader.
 
-    If neither the golden nor the policy sets a tolerance, the dtype has its default, wider on some platforms. If both
-    do, the wider amount of each kind applies, since a marker is written with one platform in mind.
+    If neither the golden nor the policy sets a tolerance, the default of the dtype applies, which is wider on some
+    platforms. If both set one, the wider amount of each kind applies, since a marker is written with one platform in
+    mind.
 
     Args:
         dtype: the dtype of the array.
         golden: the tolerance that the golden sets.
         platforms: the platforms of the writer and the reader.
         tolerances: the tolerances that the policy sets, by platform and dtype.
-        sources: what set the tolerance of the golden, for messages.
+        sources: where the tolerance of the golden comes from, for messages.
 
     Returns:
-        The tolerance. `rtol` is 0 if only `ulp` is set, and `atol` is None if it is not set.
+        The tolerance. Its `rtol` is 0 if only `ulp` is set, and its `atol` is None if no absolute tolerance is set.
     """
     policy = tolerances or {}
     given = {name: policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {})}
@@ -167,9 +168,9 @@ def tolerance_for(
 
 
 def amount_for(dtype: str, amount: Any) -> Any:
-    """Return the amount for a dtype. `amount` is a value for all dtypes, or a mapping from dtype to value.
+    """Return the amount of a tolerance for a dtype; None if there is none for this dtype.
 
-    None if the mapping lacks the dtype.
+    `amount` is one value for all dtypes, or a mapping from dtype to value.
     """
     return amount.get(dtype) if isinstance(amount, Mapping) else amount
 
@@ -185,7 +186,7 @@ def takes_tolerances(compare: str) -> bool:
 
 
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
-    """Return the relative tolerance of a dtype if none is set: the widest on any of the platforms."""
+    """Return the default relative tolerance of a dtype: the widest of its defaults on these platforms."""
     of_dtype = DEFAULT_RTOL.get(dtype, COARSE)
     return max([of_dtype, *(PLATFORM_RTOL.get(name, {}).get(dtype, of_dtype) for name in platforms)])
 
@@ -230,7 +231,7 @@ def problems_of_tolerances(tolerances: Tolerances) -> Iterator[tuple[tuple[str, 
 
 
 def problem_of_name(name: str) -> str:
-    """Return why a name cannot be the value of `compare`; "" if it can. A user's own function is not imported."""
+    """Return why a name cannot be the value of `compare`; "" if it can. The function of a user is not imported."""
     if name in COMPARATORS or ":" in name:
         return ""
     return (

@@ -27,7 +27,7 @@ _KINDS = (
 
 
 class UnexpectedFileError(OSError):
-    """A file that is refused: not regular, too large, or with a name that no file can have. `found` says which."""
+    """An error for a file that is not regular, too large, or named as no file can be. `found` says which."""
 
     def __init__(self, expected: str, found: str, name: str) -> None:
         super().__init__(errno.EINVAL, f"expected {expected}, found {found}", name)
@@ -35,9 +35,9 @@ class UnexpectedFileError(OSError):
 
 
 def read_regular(path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST) -> bytes:
-    """Return the bytes of a regular file of at most `most` bytes; a link is refused unless `follow`.
+    """Return the bytes of a regular file of at most `most` bytes. Raises `OSError`.
 
-    Raises `OSError`.
+    A link is refused, unless `follow` is true.
     """
     with open_regular(path, follow=follow, most=most) as file:
         # As many as it has now: it may grow meanwhile, and some files of /proc and /sys are regular and never end.
@@ -53,10 +53,10 @@ def read_named(path: str | os.PathLike[str], most: int = LARGEST_TEXT) -> bytes:
 def open_regular(
     path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST
 ) -> Iterator[BufferedReader]:
-    """Open a regular file of at most `most` bytes to read.
+    """Open a regular file of at most `most` bytes for reading.
 
     Raises `OSError` for anything else, without waiting for a FIFO or a device. A link, which may lead out of a checked
-    folder, is refused too, unless `follow` is true: for a path that a person named.
+    folder, is refused too, unless `follow` is true, as for a path that a person named.
     """
     name = os.fspath(path)
     try:

@@ -28,7 +28,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _UniqueKeys(_Loader):  # type: ignore[misc]
-    """A loader that refuses a table with the same key twice, of which PyYAML itself takes the last."""
+    """A YAML loader that refuses a table with the same key twice. PyYAML itself takes the last value."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         mapping = super().construct_mapping(node, deep)
@@ -68,9 +68,9 @@ EXPECTED = {"timestamp": "a date such as 2026-10-25", "int": "a number such as 1
 
 
 def refusal(node: Any, error: Exception) -> str:
-    """Return why a value such as 2026-13-31 is refused, with what was expected, as a sentence without its full stop.
+    """Return what was expected and what was found for a value that YAML refuses, such as the date 2026-13-31.
 
-    `error` is what PyYAML raised while it made the value of `node`.
+    The sentence has no full stop. `error` is the error that PyYAML raised when it decoded `node`.
     """
     expected = EXPECTED.get(node.tag.rpartition(":")[2], "a value such as 2026-10-25 or 180")
     # Of `!!timestamp x`, PyYAML raises an AttributeError or a KeyError of its own, which says nothing.
@@ -79,7 +79,7 @@ def refusal(node: Any, error: Exception) -> str:
 
 
 def _refused_scalar(data: bytes) -> msgspec.DecodeError | None:
-    """Return the error about the first value that YAML itself refuses, with its line; None if there is none."""
+    """Return an error about the first value in a document that PyYAML cannot decode, with its line; None if it can."""
     try:
         loader = _Loader(data)
         waiting = [loader.get_single_node()]
@@ -126,7 +126,7 @@ def _line(event: Any) -> int:
 
 
 class _EscapingDumper(yaml.SafeDumper):
-    """A dumper that puts text into double quotes only if a character of it has to be escaped."""
+    """A YAML dumper that puts text into double quotes only if one of its characters has to be escaped."""
 
     def text(self, value: str) -> yaml.ScalarNode:
         """Return a text as a YAML string, quoted if it has unprintable characters or commands of CI systems."""

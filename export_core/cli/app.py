@@ -33,13 +33,13 @@ _FIRST = (
 
 
 class UnexpectedExitError(ExportCompatError):
-    """An error for a `SystemExit` in the middle of a command: what the command left out is not known."""
+    """An error for a command that a `SystemExit` from other code ended early: part of its work may be missing."""
 
     exit_code = 3
 
 
 class _Commands(HelpfulGroup):
-    """The group of all commands. They end by click's own `Exit`, so a `SystemExit` can only come from other code."""
+    """The group of all commands. Commands end with click's `Exit`, so a `SystemExit` can only come from other code."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the purpose of the program, and the three commands that come first."""
@@ -48,9 +48,9 @@ class _Commands(HelpfulGroup):
             formatter.write_dl(_FIRST)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Raises `UnexpectedExitError` if other code ends it with an exit code that is not ours.
+        """Run the command that the user typed. Raises `UnexpectedExitError` if other code ends it by a `SystemExit`.
 
-        If nobody reads standard output any more, the exit code is `NOBODY_READS`.
+        The exit code is `NOBODY_READS` if the reader of standard output has closed the pipe.
         """
         try:
             return super().invoke(ctx)

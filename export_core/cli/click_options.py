@@ -89,7 +89,7 @@ def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
-    """Return whether to remove what was shown: True with --yes, False with --dry-run, else the user's answer.
+    """Return whether to remove the listed items: True with --yes, False with --dry-run, else the user's answer.
 
     Raises `click.UsageError` if there is neither option, and no terminal to ask on.
     """
@@ -214,7 +214,7 @@ def policy_of(named: str | None) -> Policy:
 
 
 def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each format of a report, and pass the command `files`: the files that were named, by format."""
+    """Add an option for each report format to a command, which gets the named files, by format, as `files`."""
 
     @functools.wraps(command)
     def with_files(**options: Any) -> None:
@@ -244,8 +244,8 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference 
 def keeping_exit_code(exit_code: int) -> Iterator[None]:
     """Keep the exit code of a run if the ``with`` block, which reports the run, fails: the error is only printed.
 
-    If the exit code is 0, the error is raised: a report that was asked for is missing. Nothing is printed about a
-    report that nobody reads to its end.
+    If the exit code is 0, the error is raised instead, since success must not hide a missing report. Nothing is
+    printed if the report's reader has closed the pipe.
     """
     try:
         yield
@@ -288,7 +288,7 @@ def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
 
 
 def fail_on_words(kinds: Sequence[str]) -> list[str]:
-    """Return `kinds`, the values of --fail-on, as words of a command."""
+    """Return the words with which a command line gives --fail-on these values."""
     return [word for kind in kinds for word in ("--fail-on", kind)]
 
 
@@ -339,8 +339,8 @@ def write_output(name: str, data: bytes) -> None:
     `check_outputs` must have allowed the file.
 
     Raises:
-        BrokenPipeError: It is a pipe that nobody reads any more.
-        ReportError: It cannot be written for another reason.
+        BrokenPipeError: The output is a pipe whose reader has closed it.
+        ReportError: The output cannot be written for another reason.
     """
     from export_core.base.atomic import write_whole
     from export_core.base.text import plural

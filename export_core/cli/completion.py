@@ -55,7 +55,7 @@ def _policy(options: Mapping[str, Any]) -> Policy:
 
 
 def _goldens(options: Mapping[str, Any]) -> list[str]:
-    """Return ``CASE/WRITER`` of each golden by the names of folders: reading each golden.yaml would take too long."""
+    """Return ``CASE/WRITER`` of each golden from folder names, since reading each golden.yaml would take too long."""
     root = Path(options.get("goldens") or _policy(options).goldens)
     folders = [path.parent.relative_to(root) for path in sorted(root.glob("*/*/golden.yaml"))]
     return [folder.as_posix() for folder in folders if not any(part.startswith(".") for part in folder.parts)]

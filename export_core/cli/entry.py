@@ -13,7 +13,7 @@ from export_core.base.streams import prepare_streams
 
 
 def main() -> None:
-    """Run the command line: by a feature that can answer it at once, or else through click."""
+    """Run the command line. A feature with a fast path for the command runs it; otherwise click does."""
     try:
         _answer()
     except KeyboardInterrupt:  # Ctrl-C before click watches for it, as while click is imported

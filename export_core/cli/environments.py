@@ -23,7 +23,7 @@ _NAMES = click.argument("names", metavar="[NAME]...", nargs=-1)
 
 
 def _older_than(default: str) -> Callable[[Command], Command]:
-    """Return the option --older-than. `default` ends its help: it says what a command does without the option."""
+    """Return the option --older-than. `default` ends its help text, and says what happens without the option."""
     return click.option(
         "--older-than",
         type=click.IntRange(min=0),
@@ -66,7 +66,7 @@ def list_environments(names: Sequence[str], older_than: int | None) -> None:
 @dry_run_option("Only show what would be removed.")
 @yes_option
 def clean(names: Sequence[str], older_than: int | None, dry_run: bool, yes: bool) -> None:
-    """Remove cached environments, but for what a running process uses.
+    """Remove cached environments that no running process uses.
 
     NAME is a folder or a glob of folders, as `jaxexport environments list` has them. What is needed again is built
     again. A folder that this tool did not make stays.

@@ -101,14 +101,14 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
     A file that was changed together with its SHA-256 in golden.yaml, or a tolerance there, is not found: `git log` of
     the folder shows it. An edit of golden.yaml is found where its form changes, or where the artifact contradicts it.
-    The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz. Beside
-    the cases, a README and hidden files may lie.
+    The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz. A
+    README and hidden files may lie beside the cases.
 
     With --noise, each golden is run again and again, with inputs and rounded intermediate results moved by one unit in
     the last place: in the environment of its writer, or of the oldest later release where that cannot be built.
     Artifact, inputs and outputs stay as they are.
 
-    CASE, which may be a glob, chooses the goldens that are verified, and with --noise measured. Without it, all are.
+    CASE, which may be a glob, chooses the goldens that are verified, and with --noise measured. Without CASE, all are.
     """
     from export_core.cli.steps import Steps
     from export_core.goldens import GoldenError
@@ -120,7 +120,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     from export_core.numbers.noise import check_noise
 
     if again and not noise:
-        raise click.UsageError("--again measures noise that is known: it can only be used with --noise.")
+        raise click.UsageError("--again measures noise that is stored already: it can only be used with --noise.")
     policy = project.policy
 
     def audited(golden: Golden, artifact: Artifact) -> str:
@@ -165,11 +165,10 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
 
 def _chosen(store: GoldenStore, names: Iterable[str]) -> list[Golden]:
-    """Return the goldens that people name, each once: by CASE or CASE/WRITER, in which both may be globs.
+    """Return the goldens that these names match, without duplicates.
 
-    The jaxlib alone stands for all writers with it.
-
-    Raises `GoldenError` for a name that matches no golden.
+    A name is CASE or CASE/WRITER, and both parts may be globs. WRITER may be a jaxlib version, which matches all
+    writers with this jaxlib. Raises `GoldenError` for a name that matches no golden.
     """
     from export_core.policy.entries import matches
 

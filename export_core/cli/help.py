@@ -51,7 +51,7 @@ class HelpfulCommand(click.Command):
 
 
 class LazyCommands(MutableMapping[str, click.Command]):
-    """The commands of a group by name. A feature's command is imported when it is looked up, not to list names."""
+    """The commands of a group by name. A feature's command is imported when it is looked up, not when it is listed."""
 
     def __init__(self, commands: Mapping[str, click.Command]) -> None:
         self._commands: dict[str, click.Command | Callable[[], click.Command]] = dict(commands)
@@ -194,8 +194,8 @@ def meant_command(ctx: click.Context, name: str) -> str:
 def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str:
     """Return a sentence that suggests an option or a command for an unknown option; "" if none is likely.
 
-    It suggests our name for an option of other programs, else a command that has the option, else options in `similar`,
-    which click finds.
+    The sentence suggests our name for an option of another program, else a command that has the option, else the
+    options in `similar`, which click found.
     """
     own = {name for param in ctx.command.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
     names = _OPTIONS.get(f"{ctx.info_name} {option}", _OPTIONS.get(option, ()))

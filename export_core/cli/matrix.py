@@ -77,7 +77,7 @@ def matrix(
 
     CASE is the id of a case or a glob, as with --cases; without any, all cases run.
 
-    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, or no cell is promised or of a deployment target (0 for
+    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, or no cell is promised or for a deployment target (0 for
     such a shard), 4 the list of known failures is stale. Ctrl-C ends a run cleanly, with exit code 130.
     """
     import msgspec
@@ -169,7 +169,7 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
 
 
 def _check_readers_of_policy(policy: Policy, named: str | None) -> None:
-    """Raise `PolicyError`, with the policy's line, for an unknown reader: the run itself would name an option."""
+    """Raise `PolicyError` for an unknown reader in the policy. The message names the policy's line, not an option."""
     from pathlib import Path
 
     from export_core.judge.unmatched import READERS, unknown_readers
@@ -254,7 +254,7 @@ class Follower:
         self._is_complete = True
 
     def state(self) -> str:
-        """Return a sentence about what is done, what is left, and how to continue."""
+        """Return a sentence about an interrupted run: what is done, what is left, and how to continue."""
         from export_core.run.results import finished_before, results_written
 
         if not self._planned:

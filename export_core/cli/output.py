@@ -65,7 +65,7 @@ _NOT_WRITTEN: list[OSError] = []  # Why standard output could not be written to.
 
 
 def is_written() -> bool:
-    """Return whether standard output could be written to: else the answer is lost. A closed pipe loses nothing."""
+    """Return whether standard output took all text. A closed pipe counts as written: its reader has read enough."""
     return code_of_lost_output() in (0, NOBODY_READS)
 
 
@@ -84,7 +84,7 @@ def _cleaned(text: str) -> str:
 
 
 class _Screen(FailSafe):
-    """A stream for people. Once standard output cannot be written to, it says so, and `is_written` is false."""
+    """A stream for people. A write error of standard output is reported on stderr, and makes `is_written` false."""
 
     def write(self, text: str) -> int:
         """Write a text, or drop it if the stream cannot be written to; return the length of the text."""

@@ -27,9 +27,8 @@ def releases() -> None:
 def list_releases(policy_file: str | None, as_of: str | None, runtime: str | None, as_json: bool) -> None:
     """List every jaxlib that exists on a day, with its windows.
 
-    Each line has its build date, its jax, and the releases whose artifacts it is promised to run. Then come the last
-    build date of a jaxlib that is promised to run its own artifacts, and whether the newest jaxlib of the day is one of
-    these.
+    Each line has the build date of a jaxlib, its jax, and the releases whose artifacts it is promised to run. Then come
+    the last build date of a jaxlib that is promised to run its artifacts, and whether the newest one is promised to.
     """
     from export_core.releases.release_list import calendar_lines, dated_calendar, runtime_lines
 

@@ -116,8 +116,8 @@ def report(
 
     Of several DIR, the newest run is shown, and the others are its history, as with --baseline.
 
-    It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
-    the same options. A line says where what decides its verdicts has changed since. The FILE - is standard output.
+    The run is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it
+    with the same options. A line names what decides verdicts and has changed since. The FILE - is standard output.
 
     --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
     whatever the budgets are.
@@ -248,8 +248,8 @@ def judged_run(
         policy_file: the policy that was named; None for none.
         as_of: the day to judge as of; None uses the day of the run.
         fail_on: what also fails the run, added to `fail_on` of the policy.
-        note: gets a sentence about each two goldens of a case that hold other inputs or outputs, unless the run
-            has it.
+        note: gets a sentence about each two goldens of a case whose inputs or outputs differ, unless the run has
+            that sentence already.
 
     Raises:
         RunError: as `judging_policy` does; or each cell of the run has a writer or reader that was built after the day.
@@ -327,7 +327,10 @@ def _judged_alike(result: Result, named: Mapping[str, str], day: datetime.date, 
 
 
 def _spelled_on(day: datetime.date, calendar: Calendar) -> Spelled:
-    """Return a function that names a reader as commands with `--as-of` this day take it; "" if it did not exist yet."""
+    """Return a function that gives the name by which commands with `--as-of` this day take a reader.
+
+    The name is "" for a reader that did not exist on that day.
+    """
     from export_core.matrix.selection import reader_named
     from export_core.releases import ReleaseError
 
@@ -390,8 +393,8 @@ def judging_policy(
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
     """Return the goldens that a run lacks although one of its readers is promised to run them.
 
-    A golden that no platform of the run runs is not lacking. The golden's id is the key, and the build date of its
-    writer the value. Empty for a run that is not whole.
+    The result has the build date of each golden's writer, by the golden's id. Goldens for other platforms than those
+    of the run are left out. The result is empty for a run that is not whole.
     """
     from export_core.policy.run_options import Selection
     from export_core.readers.cell import promise_of_golden

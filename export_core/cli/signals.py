@@ -33,9 +33,9 @@ class Interrupted(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Raise `Interrupted` at the first SIGTERM inside the ``with``, as Python raises KeyboardInterrupt at Ctrl-C.
 
-    So that a command ends the processes that it has started, and removes its temporary folders. A second SIGTERM, after
-    `REPEATED_SECONDS`, ends the process at once. In a thread other than the main thread, or where SIGTERM has a handler
-    or is ignored, this does nothing.
+    The exception lets a command end the processes that it has started, and remove its temporary folders. A second
+    SIGTERM, after `REPEATED_SECONDS`, ends the process at once. In a thread other than the main thread, or where
+    SIGTERM has a handler or is ignored, this does nothing.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -57,7 +57,10 @@ def terminable() -> Iterator[None]:
 
 
 def ignore_repeated(number: int) -> None:
-    """Wait in the handler of a signal until the same signal counts as another one; the caller sets the next handler."""
+    """Wait for `REPEATED_SECONDS` in the handler of a signal, and drop the signal if it is sent again meanwhile.
+
+    The caller sets the next handler.
+    """
     signal.signal(number, lambda *_: None)  # not SIG_IGN, which processes that are started meanwhile would inherit
     time.sleep(REPEATED_SECONDS)
 
@@ -66,8 +69,8 @@ def ignore_repeated(number: int) -> None:
 def interruptible(stopped: str = "the running cells", at_once: Callable[[], None] | None = None) -> Iterator[None]:
     """Raise `Interrupted` at the first Ctrl-C or SIGTERM inside the ``with``, and end the process at the second.
 
-    The same signal again within `REPEATED_SECONDS` is no second one. In a thread other than the main thread, this does
-    nothing.
+    A signal that is repeated within `REPEATED_SECONDS` does not count as the second. In a thread other than the main
+    thread, this does nothing.
 
     Args:
         stopped: what the first signal stops, for the line that is printed then.

@@ -22,10 +22,11 @@ _TRIED = 200  # The most choices of sizes for symbolic dimensions that are tried
 
 
 def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
-    """Return the leaves of `inputs=`, the values for `jax.ShapeDtypeStruct` arguments, and all other keyword arguments.
+    """Return the leaves of the keyword argument `inputs` of a call, and its other keyword arguments.
 
-    `inputs` is an argument of the function itself, and None is returned for it, if no argument is a `ShapeDtypeStruct`
-    or if `inputs` has one inside.
+    The leaves are the values for arguments that are `jax.ShapeDtypeStruct`. If no argument is a `ShapeDtypeStruct`, or
+    if `inputs` contains one, `inputs` is an argument of the function itself, and None is returned in place of the
+    leaves.
     """
     others = {name: value for name, value in kwargs.items() if name != "inputs"}
     if len(others) == len(kwargs) or has_structs(kwargs["inputs"]) or not has_structs((args, others)):
@@ -41,10 +42,10 @@ def has_structs(tree: Any) -> bool:
 def with_values(
     test: str, arguments: Arguments, inputs: Sequence[Any] | None = None, rule: InputsRule = ""
 ) -> Arguments:
-    """Return the call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
+    """Return the arguments of a call with an array in place of each `jax.ShapeDtypeStruct`.
 
-    `inputs` are these arrays; if it is None, they are made by the rule. Raises `ExportError` for too many or too few
-    arrays, for wrong shapes or dtypes, and if no array can be made.
+    The arrays are `inputs`, or are made by the rule if that is None. Each is on the devices of its struct's sharding.
+    Raises `ExportError` for too many or too few arrays, for wrong shapes or dtypes, and if an array cannot be made.
     """
     leaves = arguments.flat()
     structs = [leaf for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct)]
@@ -53,7 +54,7 @@ def with_values(
     for struct in structs:
         if getattr(struct, "weak_type", False):
             raise ExportError(
-                f"{test}: {struct} has a weak type, which arguments of an artifact do not have: "
+                f"{test}: {struct} has a weak type, but arguments of an artifact have none: "
                 "pass a Python number, or jax.ShapeDtypeStruct(shape, dtype)."
             )
     values = iter(_made(test, structs, rule) if inputs is None else _given(test, structs, inputs))
@@ -99,9 +100,9 @@ def _placed(test: str, value: Any, struct: Any) -> Any:
 
 
 def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the shapes of arguments, with the first sizes for symbolic dimensions that their constraints allow.
+    """Return the shapes of arguments, with sizes in place of symbolic dimensions that satisfy their constraints.
 
-    Sizes are tried from 2 on, the smallest first, and different sizes for different dimensions before equal ones.
+    Sizes are tried from 2 on, small sizes first, and different sizes for different dimensions before equal sizes.
     """
     texts = [tuple(map(str, struct.shape)) for struct in structs]
     names = sorted(dimension_names(Aval("", text) for text in texts))

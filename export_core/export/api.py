@@ -32,7 +32,7 @@ became a no-op with a warning, and later releases do not have it. Source: the so
 
 
 def export_module() -> Any:
-    """Return the module `jax.export`, or `jax.experimental.export` before 0.4.30."""
+    """Return the module `jax.export`, or `jax.experimental.export` in old releases of jax."""
     is_new = importlib.util.find_spec("jax.export") is not None
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
@@ -47,8 +47,8 @@ def export_function(
 ) -> Any:
     """Export a jitted function. Returns jax's `Exported`; raises whatever jax.export raises.
 
-    There may be a `jax.ShapeDtypeStruct` in place of each argument. `disabled_checks` are custom-call targets (or
-    ``ALL``), ``platform``, and ``shape_assertions`` before 0.4.29.
+    A `jax.ShapeDtypeStruct` may take the place of any argument. `disabled_checks` are custom-call targets (or ``ALL``),
+    ``platform``, and, in old releases of jax, ``shape_assertions``.
     """
     module = export_module()
     kinds = module.DisabledSafetyCheck
@@ -69,7 +69,7 @@ def export_function(
 
 
 def _keyword_of(function: Any, new: str, old: str) -> str:
-    """Return the name of a keyword of this release's function: `new` if the function has it, else `old`."""
+    """Return the name of a keyword argument that a function has in this release: `new` if it has that, else `old`."""
     return new if new in inspect.signature(function).parameters else old
 
 
@@ -81,9 +81,9 @@ def serialize(exported: Any, vjp_order: int = 0) -> bytes:
 
 
 def derivative(data: bytes, order: int) -> Any:
-    """Return the derivative of this order of an artifact, as an `Exported`.
+    """Return the derivative of an artifact of the order `order`, as an `Exported`.
 
-    Raises `ValueError` if the artifact does not have it.
+    Raises `ValueError` if the artifact has no derivative of this order.
     """
     exported = export_module().deserialize(bytearray(data))
     for _ in range(order):
@@ -94,7 +94,7 @@ def derivative(data: bytes, order: int) -> Any:
 def module_text(exported: Any, module: Module) -> str:
     """Return the StableHLO module of an `Exported` as jax prints it, with hashes in place of long constants.
 
-    `module` is the same module as our own reader reads it from the artifact.
+    `module` is the same module, as our own reader reads it from the artifact.
     """
     # Spelled, a constant takes several times its memory. Before 0.4.33, the function of jaxlib's StableHLO that reads a
     # module ends the process (tried in 0.4.24, 0.4.30, 0.4.31).
@@ -111,7 +111,7 @@ def module_text(exported: Any, module: Module) -> str:
 
 
 def serializable_nodes() -> Mapping[type, Any]:
-    """Return the types of tree nodes that this process has registered with jax.export; none before 0.4.35."""
+    """Return the types of tree nodes that this process has registered with jax.export; empty in old releases."""
     module = importlib.import_module(export_module().export.__module__)
     registered: Mapping[type, Any] = getattr(module, "serialization_registry", {})
     return registered
@@ -141,27 +141,30 @@ def call_of(exported: Any) -> Any:
 
 
 def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> Any:
-    """Return the arguments as `jax.ShapeDtypeStruct`, with the symbolic dimensions of `shapes` and constraints."""
+    """Return the arguments as `jax.ShapeDtypeStruct`, with the symbolic dimensions of `shapes` under constraints."""
     specs = export_module().symbolic_args_specs
     keyword = _keyword_of(specs, "constraints", "symbolic_constraints")
     return specs(args, shapes, **{keyword: tuple(constraints)})
 
 
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the tree of those arguments of a jitted function that are not static, by tracing the function."""
+    """Return the tree of the arguments of a jitted function that are not static. This traces the function."""
     __tracebackhide__ = True  # an error is reported at the user's call
     stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30
     return stage(*args, **kwargs).in_tree
 
 
 def context_mesh() -> Any:
-    """Return the mesh of `jax.set_mesh` around this call; None outside of one, and before 0.9, which cannot tell."""
+    """Return the mesh of the `jax.set_mesh` around this call; None if there is none, or if this jax cannot tell."""
     mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
     return None if mesh is None or mesh.empty else mesh
 
 
 def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
-    """Return the context `jax.set_mesh` of a mesh; one without effect if there is no mesh, or before 0.7."""
+    """Return the context manager `jax.set_mesh(mesh)`.
+
+    If the mesh is None, or this jax has no `set_mesh`, the returned context manager has no effect.
+    """
     if mesh is None or not hasattr(jax, "set_mesh"):
         return nullcontext()
     context: AbstractContextManager[Any] = jax.set_mesh(mesh)

@@ -42,7 +42,7 @@ class Arguments:
 
     @property
     def dynamic(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments that are not static, as (positional, by keyword)."""
+        """The arguments that are not static: a tuple of the positional ones, and a dict of the keyword arguments."""
         args = tuple(value for position, value in enumerate(self.args) if position not in self.static)
         return args, {name: value for name, value in self.kwargs.items() if name not in self.static}
 
@@ -51,22 +51,28 @@ class Arguments:
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
     def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Self:
-        """Return the call with these arguments in place of those that are not static."""
+        """Return the arguments of the call with these in place of all that are not static."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
     def with_flat(self, values: Sequence[Any]) -> Self:
-        """Return the call with these leaves in place of `flat()`."""
+        """Return the arguments of the call with these leaves in place of `flat()`."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
     def mapped(self, function: Callable[..., Any], *others: Sequence[Any]) -> Self:
-        """Return the call with `function(leaf, *values)` in place of each leaf; `others` have a value for each leaf."""
+        """Return the arguments of the call with `function(leaf, *values)` in place of each leaf.
+
+        Each sequence in `others` has a value for each leaf.
+        """
         return self.with_flat(list(itertools.starmap(function, zip(self.flat(), *others, strict=True))))
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
-        """Return the call with stored values. A Python number stays a Python number, an array on its devices."""
+        """Return the arguments of the call with values that a golden stores.
+
+        A Python number remains a Python number, and an array remains on its devices.
+        """
 
         def like(value: Any, leaf: Leaf) -> Any:
             is_number = isinstance(value, (bool, int, float, complex))
@@ -75,25 +81,25 @@ class Arguments:
         return self.mapped(like, leaves)
 
     def named(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield the leaves of `dynamic` as messages name them: `argument [0]`, the path inside it, the leaf."""
+        """Yield, for each leaf of `dynamic`, its argument such as `argument [0]`, its path inside, and the leaf."""
         positions = [position for position in range(len(self.args)) if position not in self.static]
         for (part, argument, *inside), leaf in jax.tree_util.tree_flatten_with_path(self.dynamic)[0]:
             first = f"[{positions[argument.idx]}]" if part.idx == 0 else f"keyword {jax.tree_util.keystr((argument,))}"
             yield f"argument {first}", jax.tree_util.keystr(tuple(inside)), leaf
 
     def copy(self) -> Self:
-        """Return the call with copies of its arrays, since a function may consume its arguments (`donate_argnums`)."""
+        """Return the arguments with copies of arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.mapped(lambda value: _copy(value) if isinstance(value, jax.Array) else value)
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
-    """Return the arguments with those marked that are static.
+    """Return the arguments of a jitted function, with a mark on each static argument.
 
-    No release of jax lets a jitted function say which arguments are static. So every choice is tried: the right choice
-    leaves exactly the tree of arrays that the function takes, `dynamic_tree` (`api.dynamic_tree`).
+    A jitted function does not tell which of its arguments are static. So every choice is tried until all other
+    arguments have exactly the tree `dynamic_tree`, which `api.dynamic_tree` found by tracing the function.
 
     Raises:
-        ExportError: No choice fits, or several do.
+        ExportError: No choice fits, or several choices fit.
     """
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     hashable = {key: value for key, value in named if _may_be_static(value)}
@@ -121,13 +127,13 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def tree_text(tree: Any) -> str:
-    """Return a `PyTreeDef` as messages show it, cut after 300 characters: a model's may have hundreds of lines."""
+    """Return a `PyTreeDef` as text for messages, cut after 300 characters, since a model's tree is long."""
     text = " ".join(str(tree).split())
     return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
 
 
 def _may_be_static(value: Any) -> bool:
-    """Return whether jit accepts a value as static: it must be hashable, and hold neither arrays nor references."""
+    """Return whether jit accepts a value as static: it must be hashable, without arrays or references inside."""
     arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
     leaves = jax.tree_util.tree_leaves(value)
     return has_hash(value) and not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
@@ -143,7 +149,7 @@ def has_hash(value: object) -> bool:
 
 
 def is_reference(leaf: object) -> bool:
-    """Return whether a leaf is a mutable array, as `jax.new_ref` makes them since 0.7."""
+    """Return whether a leaf is a mutable array, such as `jax.new_ref` returns."""
     return isinstance(leaf, getattr(jax, "Ref", ()))
 
 
@@ -157,7 +163,7 @@ def is_array(leaf: object) -> bool:
 
 
 def leaf_from(value: Any) -> Leaf:
-    """Return a jax array, NumPy array or Python number as it is stored.
+    """Return a jax array, NumPy array or Python number in the form in which a golden stores it.
 
     Raises `GoldenError` for a dtype that cannot be stored.
     """
@@ -170,16 +176,16 @@ def leaf_from(value: Any) -> Leaf:
 
 
 def array_from(leaf: Leaf) -> Any:
-    """Return a stored array as an array that jax takes."""
+    """Return an array that a golden stores as an array that jax accepts."""
     if leaf.dtype in IMPLEMENTATIONS:
         return jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype])
     return np.zeros(leaf.shape, jax.dtypes.float0) if leaf.dtype == "float0" else jax.numpy.asarray(leaf.numpy())
 
 
 def whole(value: Any) -> Any:
-    """Return the sum that an unreduced array stands for, since jax gives no access to its terms.
+    """Return the sum that an unreduced array represents, since jax gives no access to the terms of the sum.
 
-    Any other value is returned unchanged.
+    A value that is not an unreduced array is returned unchanged.
     """
     if not getattr(getattr(getattr(value, "sharding", None), "spec", None), "unreduced", None):
         return value
@@ -187,7 +193,7 @@ def whole(value: Any) -> Any:
 
 
 def placed_like(value: Any, array: Any) -> Any:
-    """Return `array` on the devices, in the memory and in the layout of `value`."""
+    """Return `array` moved to the devices, the memory and the layout of `value`."""
     if not isinstance(value, jax.Array) or _format(array) == _format(value):
         return array
     if whole(value) is not value:  # such an array is made only from one that is whole on each device
@@ -201,7 +207,7 @@ def placed_like(value: Any, array: Any) -> Any:
 def _copy(array: jax.Array) -> Any:
     """Return a copy of an array on the same devices, in the same memory and layout.
 
-    The method `copy` of jax puts it into the default memory and layout.
+    The method `copy` of jax would put the copy into the default memory and layout.
     """
     # An uncommitted array (see jax.device_put) is in default memory with the default layout. Its copy must be
     # uncommitted too: jit refuses committed arguments that are on different devices.
@@ -228,7 +234,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 
 
 def narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a NumPy array or a Python number before and after jax narrows its dtype; None if jax keeps the dtype."""
+    """Return a NumPy array or Python number before and after jax narrows its dtype; None if jax does not narrow it."""
     if not isinstance(value, (np.ndarray, np.generic, float, complex)) or str(np.asarray(value).dtype) not in _WIDE:
         return None
     given = np.asarray(value)
@@ -238,9 +244,9 @@ def narrowed(value: Any) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def require_kept(where: str, value: Any) -> None:
-    """Raise `ExportError` for a number that jax changes silently without `jax_enable_x64`, beyond rounding it.
+    """Raise `ExportError` for a number that jax, without `jax_enable_x64`, silently changes by more than rounding.
 
-    Such an integer loses its upper bits, such a float becomes infinite. `where` names the value in the message.
+    An integer may lose its upper bits, and a float may become infinite. `where` names the value in the message.
     """
     if (pair := narrowed(value)) is None:
         return
@@ -249,13 +255,13 @@ def require_kept(where: str, value: Any) -> None:
     if lost.any():
         raise ExportError(
             f"{where} is {given.dtype} and holds {given[lost][0]}. Without jax_enable_x64, jax makes it {taken.dtype}, "
-            "which cannot hold this number. Enable it (jax.config.update('jax_enable_x64', True)), or pass numbers "
-            f"that {taken.dtype} can hold."
+            "which cannot hold this number. Enable jax_enable_x64 (jax.config.update('jax_enable_x64', True)), or pass "
+            f"numbers that {taken.dtype} can hold."
         )
 
 
 def rounded_dtypes(values: Iterable[Any]) -> frozenset[str]:
-    """Return the dtypes of those NumPy arrays whose numbers jax rounds, since `jax_enable_x64` is off."""
+    """Return the dtypes of the NumPy arrays whose numbers jax rounds because `jax_enable_x64` is off."""
     arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic))]
     return frozenset(
         str(given.dtype)
@@ -265,7 +271,7 @@ def rounded_dtypes(values: Iterable[Any]) -> frozenset[str]:
 
 
 def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
-    """Return values as goldens store them, in the dtypes that an artifact declares.
+    """Return values in the form in which goldens store them, with the dtypes that an artifact declares.
 
     Raises `GoldenError` for a dtype that cannot be stored.
     """
@@ -285,18 +291,19 @@ _DICTS = (dict, OrderedDict)
 
 
 def plain(value: Any) -> Any:
-    """Return a tree with a tuple of its leaves in place of each outermost node that jax.export cannot serialize."""
+    """Return a tree in which a tuple of leaves replaces each outermost node that jax.export cannot serialize."""
     return jax.tree_util.tree_map(
         lambda node: tuple(jax.tree_util.tree_leaves(node)) if _is_foreign(node) else node, value, is_leaf=_is_foreign
     )
 
 
 def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattened | None]:
-    """Return an `Exported` whose trees can be serialized, and how they were flattened, or None if they need not be.
+    """Return an `Exported` whose trees can be serialized, and how they were flattened; None if that was not necessary.
 
     jax.export can serialize tuples, lists, dicts whose keys are strings, None, and nodes registered with
-    `jax.export.register_pytree_node_serialization` or `register_namedtuple_serialization`. Only the trees differ; the
-    StableHLO module takes flat arrays in any case. `arguments` are those of the export, for the paths of the leaves.
+    `jax.export.register_pytree_node_serialization` or `register_namedtuple_serialization`. Only the trees change, since
+    the StableHLO module takes flat arrays in any case. `arguments` are the arguments of the export, from which the
+    paths of the leaves are taken.
     """
     nodes = {*_foreign_nodes(exported.in_tree), *_foreign_nodes(exported.out_tree)}
     if not nodes:
@@ -322,7 +329,7 @@ def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattene
 
 
 def _is_foreign(value: Any) -> bool:
-    """Return whether the root of this tree is a node that jax.export cannot serialize."""
+    """Return whether the root of the tree `value` is a node that jax.export cannot serialize."""
     if type(value) in _DICTS and not all(isinstance(key, str) for key in value):
         return True
     if type(value) in _OWN or jax.tree_util.all_leaves([value]):
@@ -331,7 +338,7 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _foreign_nodes(tree: Any) -> Iterator[str]:
-    """Yield the type of each node of a `PyTreeDef` that jax.export cannot serialize, as text."""
+    """Yield, as text, the type of each node in a `PyTreeDef` that jax.export cannot serialize."""
     if (node := tree.node_data()) is None:
         return
     kind, data = node

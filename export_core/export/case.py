@@ -42,12 +42,12 @@ _LONGEST_ID = 120  # characters of an id before its digest: file systems take 25
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a function is exported. Every field is a keyword of the marker, which explains it.
+    """The options of an export. Each field is a keyword of the marker, and the documentation of the marker explains it.
 
-    `in_specs` says how each argument is sharded: a `PartitionSpec` or a tree of them, None for one that is replicated.
-    `symbolic_shapes` says the shape of each argument, as `jax.export.symbolic_args_specs` takes it; a single text is
-    for all arguments.
-    Both are for the positional arguments in order, or by position and name (`{0: …, "mask": …}`).
+    `in_specs` says how each argument is sharded: by a `PartitionSpec` or a tree of them, or None for a replicated
+    argument. `symbolic_shapes` says the shape of each argument, as `jax.export.symbolic_args_specs` takes it; a single
+    text is for all arguments. Both have an entry for each positional argument in order, or entries by position and name
+    (`{0: …, "mask": …}`).
     """
 
     platforms: tuple[str, ...] | None = None
@@ -70,8 +70,8 @@ class ExportOptions:
 class Case:
     """A function with its example arguments.
 
-    `test` is the pytest node id. `name` distinguishes several calls in a test. `context_mesh` is the mesh of
-    `jax.set_mesh` around the call, or None.
+    `test` is the pytest node id of its test. `name` distinguishes several calls in one test. `context_mesh` is the mesh
+    of the `jax.set_mesh` around the call, or None.
     """
 
     id: str
@@ -85,17 +85,17 @@ class Case:
     context_mesh: Any = field(default_factory=api.context_mesh)
 
     def check(self) -> None:
-        """Raise `ExportError` for options that this jax or a CPU rules out.
+        """Raise `ExportError` for options that cannot work: with this jax, or because readers can run the function.
 
-        They are `shape_assertions` in `disabled_checks`, which only old releases can leave out, and `without_outputs`
-        for a function that readers run on a CPU.
+        These options are `shape_assertions` in `disabled_checks`, a check that only old releases can leave out, and
+        `without_outputs` for a function that readers run on a CPU.
         """
         options = self.options
         removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:
             raise ExportError(
                 f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
-                "only jax before 0.4.29 can. Name the check only in tests for such a writer."
+                "only jax before 0.4.29 can. Name this check only in tests that such a jax runs."
             )
         on_cpu = "cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks
         if options.without_outputs and on_cpu:
@@ -107,7 +107,7 @@ class Case:
             )
 
     def arguments(self) -> Arguments:
-        """Return the arguments, with those marked that are static.
+        """Return the arguments of the call, with a mark on each static argument.
 
         Raises `ExportError` for an argument that cannot be exported.
         """
@@ -142,7 +142,7 @@ class Case:
     def symbolic_arguments(self, arguments: Arguments) -> Arguments | None:
         """Return the arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None without `symbolic_shapes`.
 
-        Raises `ExportError` for shapes that jax cannot read, or that do not fit the arguments.
+        Raises `ExportError` for shapes that jax cannot read, and for shapes that do not fit the arguments.
         """
         shapes = self.options.symbolic_shapes
         if shapes is None:
@@ -165,9 +165,9 @@ class Case:
         return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
 
     def _misfit(self, given: tuple[tuple[Any, ...], dict[str, Any]], arguments: Arguments) -> str | None:
-        """Return which array `symbolic_shapes` does not fit; None if jax's message says more.
+        """Return which array does not have the shape in `symbolic_shapes`; None if the message of jax is more precise.
 
-        `given` is what `_by_argument` returns.
+        `given` are the shapes by argument, as `_by_argument` returns them.
         """
         shapes = self.options.symbolic_shapes
         positions = [position for position in range(len(arguments.args)) if position not in arguments.static]
@@ -210,9 +210,10 @@ class Case:
         return f"symbolic_shapes={shapes!r}: jax cannot read {text!r} for its array, {where}: {error}"
 
     def partition_specs(self, arguments: Arguments) -> list[PartitionSpec]:
-        """Return the spec of each flat argument: that of `in_specs`, or replicated if it has none.
+        """Return the partition spec of each flat argument: the spec in `in_specs`, or else the spec for replication.
 
-        A spec in `in_specs` may be for a whole tree. Raises `ExportError` for specs that do not fit the arguments.
+        A spec in `in_specs` may be for a whole tree of arrays. Raises `ExportError` for specs that do not fit the
+        arguments.
         """
         given = self._by_argument("in_specs", arguments)
 
@@ -231,10 +232,10 @@ class Case:
         return list(jax.tree_util.tree_leaves(specs, is_leaf=_is_spec))
 
     def _by_argument(self, option: str, arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return an option's value for each argument that is not static, by position and by keyword.
+        """Return the value of an option for each argument that is not static, by position and by keyword.
 
-        The value is None for an argument to which the option says nothing. Raises `ExportError` for an unknown
-        argument.
+        The value is None for an argument that the option does not mention. Raises `ExportError` if the option names an
+        unknown argument.
         """
         given = getattr(self.options, option) or {}
         args, kwargs = arguments.dynamic
@@ -253,7 +254,7 @@ class Case:
         for key in given:
             if key not in keys:
                 raise ExportError(
-                    f"{self.test}: {option}: expected arguments as the call passes them, by number or name: "
+                    f"{self.test}: {option}: expected as keys the arguments of the call, by number or name: "
                     f"{few([repr(key) for key in keys])}; found {key!r}."
                 )
         return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
@@ -261,12 +262,12 @@ class Case:
     def registration_files(self) -> dict[str, bytes]:
         """Return the source of each module that the case registers, by its file name in the golden.
 
-        Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy, since it must not
-        depend on the source code that made it. The worker imports the copy under the module's own name, since that is
-        part of what jax serializes of an effect.
+        Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy of the source, since
+        a golden must not depend on code that changes. The worker imports the copy under the module's own name, since
+        jax serializes this name with an effect.
 
         Raises:
-            ExportError: This process has not imported the module, or not from a .py file.
+            ExportError: This process has not imported the module from a .py file.
         """
         files = {}
         for name in self.options.register:
@@ -282,7 +283,7 @@ class Case:
         return files
 
     def require_use(self, arguments: Arguments, exported: Any) -> None:
-        """Raise `ExportError` for options of the case that change nothing, since that is a mistake.
+        """Raise `ExportError` for options of the case that have no effect, since setting them is a mistake.
 
         `exported` is jax's `Exported`.
         """
@@ -318,11 +319,11 @@ class Case:
     def outputs_if_any(
         self, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
     ) -> tuple[tuple[Leaf, ...] | None, str]:
-        """Return what `compute` returns and "", or None and the reason why the golden has no outputs.
+        """Return the outputs that `compute` returns and "", or None and the reason why the golden has no outputs.
 
-        The reason is the marker's `without_outputs`, else that JAX has no lowering for `platform`, that of this
-        process. If the function was exported for `platform`, its own errors are passed on. Raises `ExportError` if it
-        fails on another platform for a different reason.
+        The reason is the marker's `without_outputs`, or that JAX has no lowering for `platform`, the platform of this
+        process. If the function was exported for `platform`, its errors are raised unchanged. If not, `ExportError` is
+        raised for an error that has another reason.
         """
         if platform in exported_for:
             return compute(), ""
@@ -356,7 +357,7 @@ _SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda st
 
 
 def _misfit_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Return why a function cannot be called with these arguments, as its signature shows; "" if it can."""
+    """Return why the signature of a function does not accept these arguments; "" if it accepts them."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some callables have no signature
@@ -374,7 +375,7 @@ def _misfit_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapp
 def _way_of_passing(leaf: Any, inside: str) -> str:
     """Return advice on how to export a function that takes an object which is not an array.
 
-    `inside` is where it is inside an argument; empty if it is the argument.
+    `inside` is the path of the object inside an argument; empty if the object is the argument itself.
     """
     if _is_nnx(leaf):
         return _SPLIT
@@ -392,9 +393,10 @@ def _way_of_passing(leaf: Any, inside: str) -> str:
 
 
 def _registering(leaf: Any) -> str:
-    """Return advice to make the class of an object a tree node of jax; empty for an object without arrays as fields.
+    """Return the advice to make the class of an object a tree node of jax; empty if no field of the object has arrays.
 
-    A dataclass that has no hash gets the advice even without arrays, since it cannot be static.
+    For a dataclass without a hash, the advice is returned even without arrays, since its objects cannot be static
+    arguments.
     """
     if isinstance(leaf, (type, np.ndarray, np.generic)):
         return ""
@@ -423,12 +425,12 @@ def _leaves_of(value: Any) -> list[Any]:
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf of the arguments that is not an array, or whose numbers jax changes."""
+    """Raise `ExportError` for a leaf of the arguments that is not an array, or whose numbers jax changes silently."""
     for argument, inside, leaf in arguments.named():
         where = f"{test}: {argument}{inside}"
         if is_reference(leaf):
             raise ExportError(
-                f"{where} is a mutable reference, and jax.export takes none. "
+                f"{where} is a mutable reference, which jax.export does not accept. "
                 "Pass the array, and make the reference inside the function: ref = jax.new_ref(x)."
             )
         if not is_array(leaf):
@@ -444,7 +446,7 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
 
     Args:
         path: the test file relative to the root of the test run (``tests/test_a.py``).
-        names: class and function, the parameters on the last (``("TestA", "test_f[x-2]")``).
+        names: the names of class and function, with the test's parameters (``("TestA", "test_f[x-2]")``).
         call: the ``name=`` of `export_golden`.
     """
     parts = (path.removesuffix(".py").replace("/", "."), *names, *([call] if call else []))
@@ -460,7 +462,10 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
 
 
 def _error_for(leaf: Any, text: str | None, constraints: tuple[str, ...]) -> Exception | None:
-    """Return the error of an array that cannot have the dimensions in a text: `IndexError` if their number differs."""
+    """Return the error if an array cannot have the dimensions that a text names; None if it can.
+
+    The error is an `IndexError` if the array has another number of dimensions.
+    """
     try:
         spec = api.symbolic_args_specs(leaf, text, constraints)
     except (ValueError, TypeError, IndexError) as error:
@@ -495,15 +500,15 @@ class JittedCall:
 
 
 def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JittedCall:
-    """Return the jitted function in what a user calls, and how to bind arguments to it.
+    """Return the jitted function inside the callable that a user passes, and how to bind arguments to that function.
 
-    A user calls the result of `jax.jit`, or a `functools.partial` or bound method of it, whose bound arguments become
-    arguments. Or it is the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a
-    `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants, with the values
-    of the first call.
+    The callable may be the result of `jax.jit`, or a `functools.partial` or bound method of that result, whose bound
+    arguments become arguments of the function. Or it is the result of a library's jit (`eqx.filter_jit`, `nnx.jit`,
+    `jax.pmap`), which is traced inside a new `jax.jit`. This one takes the arrays among the leaves of the arguments.
+    All other leaves are constants, with the values of the first call.
 
     Raises:
-        ExportError: There is no jitted function in it.
+        ExportError: There is no jitted function in the callable.
     """
     if type(function) is _JITTED:  # first, since jax gives it the attributes of what it wraps, such as a bound method
         _require_hash(test, function.__wrapped__)
@@ -519,7 +524,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             name = name_of(function, "f").replace("<lambda>", "f")
             raise ExportError(
                 f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
-                "of the jitted function: no artifact can. Export that function without its checks: call "
+                "of the jitted function. An artifact cannot do that. Export that function without its checks: call "
                 f"chex.disable_asserts() first, and pass {name}.__wrapped__."
             )
         raise ExportError(
@@ -530,7 +535,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
 
 
 def _how_to_jit(function: Any, args: tuple[Any, ...]) -> str:
-    """Return advice on how to jit this function or model; `args` begin with the object if it is a bound method."""
+    """Return advice on how to jit a function or a model. The first of `args` is the object of a bound method."""
     name = name_of(function, "")
     is_method = bool(args and name) and getattr(type(args[0]), name, None) is function
     model, method = (args[0], f".{name}") if is_method else (function, "")
@@ -545,7 +550,7 @@ def _how_to_jit(function: Any, args: tuple[Any, ...]) -> str:
 
 
 def _as_written(function: Any) -> str:
-    """Return how a test can write a function, such as `rlax.l2_loss`; "" if that is not known."""
+    """Return the expression by which a test can name a function, such as `rlax.l2_loss`; "" if none is known."""
     name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if not (isinstance(name, str) and isinstance(module, str)) or name.endswith("<lambda>"):
         return ""
@@ -562,7 +567,7 @@ def _as_written(function: Any) -> str:
 
 
 def _require_hash(test: str, wrapped: Any) -> None:
-    """Raise `ExportError` for a callable that jax cannot hash: an object with arrays as fields, or a method of it."""
+    """Raise `ExportError` for a callable that jax cannot hash: an object with arrays as fields, or its method."""
     try:
         hash(wrapped)
     except TypeError as error:
@@ -580,8 +585,8 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
     for leaf in leaves:
         if _is_nnx(leaf):
             raise ExportError(
-                f"{test}: {value_and_type(leaf)} is no pytree in this release of flax, so its arrays are no arguments. "
-                f"{_SPLIT}"
+                f"{test}: {value_and_type(leaf)} is not a pytree in this release of flax, so its arrays are not "
+                f"arguments. {_SPLIT}"
             )
     # nnx.jit gives each Variable a new value, also where the function did not change it.
     inner = function.__wrapped__ if _is_nnx(function) else function
@@ -621,7 +626,7 @@ def _arrays_of(tree: Any) -> Any:
 
 
 def _is_traced(leaf: Any) -> bool:
-    """Return whether the jit of a library traces this leaf as an array. A Python number is a constant for it."""
+    """Return whether the jit of a library traces this leaf as an array. It treats Python numbers as constants."""
     return is_array(leaf) and isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, np.ndarray, np.generic))
 
 
@@ -630,5 +635,5 @@ def _is_nnx(value: Any) -> bool:
 
 
 def _is_of(value: Any, library: str) -> bool:
-    """Return whether the class of an object, or one of its base classes, is from a library."""
+    """Return whether the class of an object, or one of its base classes, belongs to a library."""
     return any(f"{kind.__module__}.".startswith(f"{library}.") for kind in type(value).__mro__)

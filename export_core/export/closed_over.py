@@ -22,7 +22,7 @@ _LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # Their functions close over n
 
 
 def lost_integers(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return a sentence for each constant of a function that loses upper bits, since `jax_enable_x64` is off."""
+    """Return a sentence for each constant of a function that loses its upper bits because `jax_enable_x64` is off."""
     sentences = {}
     for name, value in _constants(function):
         if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "iu" and (pair := narrowed(value)):
@@ -37,7 +37,7 @@ def lost_integers(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _constants(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of all values that a function closes over or names, each with the name of its variable."""
+    """Yield the leaves of all values that a function closes over or uses as globals, each after the variable's name."""
     seen: set[int] = set()
     todo = [function]
     while todo and len(seen) < _MOST_FUNCTIONS:
@@ -57,7 +57,7 @@ def _constants(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(function: Any) -> FunctionType | None:
-    """Return the Python function inside jits, partials and bound methods; None if there is none."""
+    """Return the Python function inside any jits, partials and bound methods; None if there is no such function."""
     for _ in range(_MOST_WRAPPERS):
         if isinstance(function, functools.partial):
             function = function.func
@@ -83,6 +83,6 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Return the names of globals and attributes in code, and in the functions that it defines."""
+    """Return the names of globals and attributes in a function's code, and in the functions that the code defines."""
     inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
     return {*code.co_names}.union(*inner)

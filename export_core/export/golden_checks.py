@@ -45,9 +45,10 @@ jax refuses a wrong number of devices while it traces the call, with a different
 
 @dataclass(frozen=True)
 class ExtraCall:
-    """A further call of the exported function. `refused` is a regular expression for the expected refusal, or None.
+    """A further call of the exported function, in addition to the call that `export_golden` makes.
 
-    `place` says where the user makes the call, such as `also() at test_a.py:16`; empty if that is not known.
+    `refused` is a regular expression for the message if the call must be refused, else None. `place` says where the
+    user makes the call, such as `also() at test_a.py:16`; empty if that is not known.
     """
 
     args: tuple[Any, ...]
@@ -57,23 +58,23 @@ class ExtraCall:
 
 
 class GoldenChecks:
-    """The checks of a golden in addition to its plain call, with the results that they have in this process.
+    """The checks of a golden in addition to its plain call, with their results in this process.
 
-    Each check is made when it is added, inside the context managers of jax that are active then. The checks that the
-    case's options ask for are made when this object is made. Refusals are tried by `whole`, as readers try them: with
-    the flags of the export, in no mesh.
+    A check is run when it is added, inside the context managers of jax that are active then. The checks for which the
+    options of the case ask are run by `__init__`. Refusals are tried by `whole`, in the way of a reader: with the flags
+    of the export, and without a mesh.
     """
 
     def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
-        """Make the checks that the options of the case ask for.
+        """Add the checks for which the options of the case ask.
 
-        The artifact's custom calls must have been audited before, since `whole` compiles the artifact.
+        The artifact's custom calls must have been audited already, since `whole` compiles the artifact.
 
         Args:
             produced: the golden without its checks.
             same: a stored golden of the same call by this writer, whose artifact has the same bytes. Derivatives,
-                refusals and the shardings of results are taken from it, since trying them again takes longer than all
-                else that a test does. None: all are tried.
+                refusals and the shardings of results are taken from this golden, since computing them again takes
+                longer than the rest of a test. None if there is no such golden.
         """
         self.produced = produced
         self._same = same
@@ -99,7 +100,7 @@ class GoldenChecks:
     def add(self, call: ExtraCall) -> None:
         """Add a further call.
 
-        Raises `ExportError` for arguments that do not fit, or a pattern that cannot be used.
+        Raises `ExportError` for arguments that do not fit, and for a pattern that cannot be used.
         """
         number = len(self._calls) + 1
         if call.refused is not None and (problem := problem_of_pattern(call.refused)):
@@ -114,9 +115,9 @@ class GoldenChecks:
             self._refusals.append((check, arguments))
 
     def whole(self) -> ProducedGolden:
-        """Return the golden with its checks.
+        """Return the golden with all checks that were added.
 
-        Raises `ExportError` if a call that must be refused is not refused, or with a different message.
+        Raises `ExportError` if a call that must be refused is not refused, or is refused with a different message.
         """
         produced, files = self.produced, self._files
         with settings_of_export(produced):
@@ -139,7 +140,7 @@ class GoldenChecks:
         return replace(produced, manifest=manifest, files=files, outside=outside, rounded=self._rounded)
 
     def _tried(self, check: Check) -> Check | None:
-        """Return the check of the stored golden that equals this check, apart from its results; None if none does."""
+        """Return the check of the stored golden that equals this check in all but results; None if there is none."""
         if self._same is None:
             return None
         for tried in self._same.manifest.checks:
@@ -149,7 +150,7 @@ class GoldenChecks:
         return None
 
     def _with_shardings(self, check: Check) -> Check:
-        """Return a check with the shardings of its results, if the artifact is for several devices; else unchanged."""
+        """Return a check with the shardings of its results added if the artifact is for several devices."""
         produced = self.produced
         if not self._several or check.outputs is None:
             return check
@@ -169,7 +170,10 @@ class GoldenChecks:
 
 
 def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
-    """Return the golden with its checks and these further calls. Raises `ExportError` as `GoldenChecks` does."""
+    """Return the golden with the checks that its options ask for and these further calls.
+
+    Raises `ExportError` as `GoldenChecks` does.
+    """
     checks = GoldenChecks(produced)
     for call in calls:
         checks.add(call)
@@ -177,27 +181,28 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
 
 
 def require_values(produced: ProducedGolden, reason: str | None = None) -> ProducedGolden:
-    """Return the golden, with `reason` in its options if its outputs show nothing about the function.
+    """Return the golden; if its outputs show nothing about the function, its options then contain the reason.
 
-    The outputs of derivatives do not count: a function that only returns NaN may have derivatives that are numbers. Nor
-    do calls with made inputs for which the function gives NaN or infinities, since nobody chose these inputs.
+    The outputs of derivatives do not count, since a function that only returns NaN may have derivatives that are
+    numbers. Outputs that are not finite do not count either if the inputs were made by rule, since nobody chose these
+    inputs.
 
     Args:
         produced: the golden, with its checks.
-        reason: why outputs that show nothing are stored; None if no reason was given.
+        reason: the reason to store outputs that show nothing; None if no reason was given.
 
     Raises:
-        ExportError: its outputs have no value in any call, and there is no reason.
+        ExportError: The outputs of all calls show nothing, and no reason was given.
     """
     if produced.outputs is None:
         return produced
     if produced.outside and not reason:
         raise ExportError(
             f"{produced.case.test}: expected finite numbers, found NaN or infinities in the outputs of "
-            f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
-            "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, in the "
-            "call or in exported.also(…): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give NaN or "
-            "infinities too, where these are intended."
+            f"{' and '.join(produced.outside)} for all inputs that were made for jax.ShapeDtypeStruct: normally "
+            "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, to this "
+            "call or to exported.also(…): inputs=(array, ...), one for each jax.ShapeDtypeStruct. If NaN or infinities "
+            "are what the function should return, pass inputs for which it returns them."
         )
     checks = produced.manifest.checks
     files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]
@@ -217,7 +222,7 @@ def require_values(produced: ProducedGolden, reason: str | None = None) -> Produ
 def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> list[Check]:
     """Return a check for each order of derivative that the artifact holds, and a check that the next order is refused.
 
-    The files of their inputs and outputs are added to `files`.
+    The files with inputs and outputs of the checks are added to `files`.
     """
     order = produced.case.options.vjp_order
     if not order:
@@ -244,7 +249,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 
 
 def _passed_otherwise(first: Arguments, further: Arguments) -> str:
-    """Return in what way a further call passes its arguments differently: by position, by name, or as other trees."""
+    """Return how a further call passes its arguments unlike the first: by position, by name, or as other trees."""
     missing = ", ".join(name for name in first.kwargs if name not in further.kwargs)
     added = ", ".join(name for name in further.kwargs if name not in first.kwargs)
     if missing and not added and len(further.args) > len(first.args):
@@ -275,8 +280,8 @@ def _call_check(
     if axes and call.refused is None and count != devices:
         raise ExportError(
             f"{produced.case.test}: call {number}: expected arguments on {plural(devices, 'device')}, "
-            "as the function was "
-            f"exported for, found a mesh of {count}: {axes}. Place them on "
+            "for which the function was "
+            f"exported, found a mesh of {count}: {axes}. Place them on "
             f"{plural(devices, 'device')}, or expect the refusal: "
             "exported.refused(…, match=…)."
         )
@@ -300,8 +305,8 @@ def _call_check(
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
     """Return the checks that call the artifact on other meshes.
 
-    With `spread_over`, an artifact for one device is called on several. An artifact for several devices is called on a
-    mesh with other names of axes, and must be refused on one device.
+    With the option `spread_over`, an artifact for one device is called on several devices. An artifact for several
+    devices is called on a mesh whose axes have other names, and the call on one device must be refused.
     """
     options = produced.manifest.options
     spread = produced.case.options.spread_over
@@ -335,8 +340,8 @@ def _shardings_of(
 ) -> tuple[str, ...]:
     """Return how a call of an artifact shards each output, as `meshes.shard_layout` describes it.
 
-    The artifact is called to see it: for an output without a sharding of its own, XLA chooses the sharding when it
-    compiles. Raises `ExportError` if jax cannot call what it exported.
+    The artifact is called to find this out, since XLA chooses the sharding of an output for which the function sets
+    none. Raises `ExportError` if jax cannot call what it exported.
     """
     case = produced.case
     args, kwargs = plain(meshes.place_unplaced(case, arguments, exported, mesh).dynamic)
@@ -354,7 +359,7 @@ def _shardings_of(
 
 
 def _require_refusal(produced: ProducedGolden, check: Check, arguments: Arguments) -> None:
-    """Raise `ExportError` unless the writer itself refuses this call: else no reader can be expected to refuse it."""
+    """Raise `ExportError` unless the writer itself refuses this call, as readers will be expected to."""
     where = f"{produced.case.test}: {check.name}"
     try:
         # Deserialized, as in a reader: before that, jax knows more of the dimensions, refuses more, and with other
@@ -376,7 +381,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, arguments: Argument
     types = few(list(map(_type_of, jax.tree_util.tree_leaves((args, kwargs)))))
     raise ExportError(
         f"{where}: expected this call of the exported function to be refused, and it was not. "
-        f"It takes {types or 'no arrays'}: pass arguments that the function does not accept, or remove this call."
+        f"The function accepted {types or 'no arrays'}: pass arguments that it does not accept, or remove this call."
     )
 
 
@@ -387,7 +392,7 @@ def _type_of(value: object) -> str:
 
 
 def call_name(number: int) -> str:
-    """Return the name of a further call: `number` counts all calls that were added to a golden, from 1."""
+    """Return the name of a further call; `number` counts, from 1, all calls that were added to a golden."""
     return f"call{number}"
 
 
@@ -399,7 +404,10 @@ def inputs_file(name: str) -> str:
 def _stored_check(
     name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
-    """Return a check with these inputs and, unless None, these outputs; their files are added to `files`."""
+    """Return a check with these inputs and outputs, and add the files that store them to `files`.
+
+    `outputs` is None for a check without outputs.
+    """
     check = Check(name, vjp=vjp, inputs=inputs_file(name))
     files[inputs_file(name)] = to_npz(inputs)
     if outputs is None:
@@ -416,12 +424,12 @@ SEED = 20240618  # never to be changed: goldens hold the cotangents that it give
 def derivatives(
     function: Flat, values: Sequence[Any], order: int, *, run: bool = True
 ) -> list[tuple[list[Any], list[Any] | None]]:
-    """Return (flat arguments, flat results) for the derivatives of order 1 to `order` of a function, at `values`.
+    """Return, for each derivative of a function up to `order`, its flat arguments at `values` and its flat results.
 
-    Results are computed without the artifact, since they are the expected results of its derivatives; they are None if
-    `run` is false. The derivative of order k takes the arguments of order k-1 followed by a cotangent for each of its
-    outputs. It returns a cotangent for each of its arguments, as `jax.export.Exported.vjp` does. The cotangents are
-    random numbers from a fixed seed.
+    The results are computed without the artifact, since they are what its derivatives are expected to return; they are
+    None if `run` is false. The derivative of order k takes the arguments of order k-1 followed by a cotangent for each
+    of its outputs. It returns a cotangent for each of its arguments, as `jax.export.Exported.vjp` does. The cotangents
+    are random numbers from a fixed seed.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []
 

@@ -36,11 +36,10 @@ Show = Callable[[Any], list[str]]
 
 
 def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
-    """Return a jaxpr as text, ending in a line break, and in figures.
+    """Return the text of a jaxpr, which ends in a line break, and a summary with its counts.
 
-    `closed_jaxpr` is what `jax.make_jaxpr(f)(...)` returns or `jax.jit(f).trace(...).jaxpr`, since 0.4.24.
-    The class of jaxprs has moved (jax.core, jax._src.core), and ClosedJaxpr is gone since 0.12. So a jaxpr is
-    recognised by its fields.
+    `closed_jaxpr` is the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`. Releases of jax have
+    different classes of jaxprs, so a jaxpr is recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -52,7 +51,10 @@ def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
 
 
 class _JaxprTable:
-    """The inner jaxprs by key, a hash of their text: equal jaxprs share an entry, even if jax has two objects."""
+    """A jaxpr and its inner jaxprs by key, a hash of their text.
+
+    Equal jaxprs share an entry, even if they are two objects.
+    """
 
     def __init__(self, top: Any) -> None:
         self.top = top
@@ -67,8 +69,8 @@ class _JaxprTable:
     def key(self, jaxpr: Any) -> str:
         """Return the key of a jaxpr.
 
-        When it is asked for the first time, the jaxprs inside and then the jaxpr itself are added to the table, so that
-        each is visited once.
+        The first call for a jaxpr adds its inner jaxprs and then the jaxpr itself to the table, so that each is visited
+        once.
         """
         known = self._keys.get(id(jaxpr))
         if known is not None:
@@ -93,9 +95,9 @@ class _JaxprTable:
         return key
 
     def primitives(self) -> Counter[str]:
-        """Return how many times each primitive is bound, by its name.
+        """Return how many times each primitive is bound, by the primitive's name.
 
-        An inner jaxpr is counted for each place that uses it.
+        An inner jaxpr counts once for each equation that uses it.
         """
         return self._counts[self.key(self.top)]
 
@@ -125,7 +127,10 @@ def _print(jaxprs: _JaxprTable) -> str:
 
 
 def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
-    """Return the lines of one jaxpr. `fresh` gives the names of its variables, `show` the lines of its inner jaxprs."""
+    """Return the lines of one jaxpr.
+
+    `fresh` yields the names of its variables, and `show` returns the lines of an inner jaxpr.
+    """
     names: dict[int, str] = {}
     used = {id(atom) for equation in jaxpr.eqns for atom in equation.invars} | {id(atom) for atom in jaxpr.outvars}
 
@@ -177,13 +182,13 @@ def _equation(results: str, primitive: str, params: list[list[str]], operands: s
 def _width(line: str) -> int:
     """Return the length of a line in which each variable counts as one letter.
 
-    So the layout does not depend on the names of variables.
+    This makes the layout independent of the names of variables.
     """
     return len(_VARIABLE.sub("a", line))
 
 
 def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
-    """Return the lines of each parameter that is printed: `name` comes first, and parameters with jaxprs last."""
+    """Return the lines of each parameter to print: `name` comes first, and parameters that contain jaxprs come last."""
     shown = {name: value for name, value in params.items() if name not in NOT_SHOWN and not is_unspecified(value)}
     printed = []
     for name in sorted(shown, key=lambda name: (bool(inner_jaxprs(shown[name])), name != "name", name)):
@@ -194,7 +199,7 @@ def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
 
 
 def _value(value: Any, show: Show) -> list[str]:
-    """Return the lines of a parameter's value. A value with jaxprs inside has at least a line for each of its parts."""
+    """Return the lines of a parameter's value. A value that contains jaxprs has a line or more for each item."""
     if _is_jaxpr(value):
         return show(_open(value))
     if not inner_jaxprs(value):
@@ -267,7 +272,7 @@ _WORD = re.compile(r"[^\s\[\](){},='\"]+")
 def value_text(value: Any) -> str:
     """Return a line of text for any value without jaxprs in it.
 
-    It is the same text in every process: without addresses, paths or hash orders.
+    The text is the same in every process, since it has no addresses, no paths, and no order that depends on hashes.
     """
     text = _text(value)
     if len(text) > LONGEST:
@@ -341,7 +346,7 @@ def _container(value: Any) -> str:
 
 
 def _without_places(text: str) -> str:
-    """Return the text that an object prints of itself, without addresses and paths, which differ between processes."""
+    """Return the `repr` of an object without addresses and paths, which differ between processes."""
     text = _PLACE.sub("<file>", _ADDRESS.sub("", _OBJECT.sub(r"\1", text)))
     text = _PLAIN_SET.sub(lambda match: "{" + ", ".join(sorted(re.split(r",\s*", match[1]))) + "}", text)
     return " ".join(text.split())
@@ -369,8 +374,8 @@ _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constrain
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Return the comparator of each factorization that a function returns, and the indexes of its factors, in order.
 
-    They are read from the primitives of its closed jaxpr. The jaxpr has these primitives on every platform, even if jax
-    lowers a factorization to other operations (QDWH).
+    The factorizations are found by the primitives in the function's closed jaxpr, which are the same on every platform,
+    even where jax lowers a factorization to other operations (QDWH).
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
     makers = functools.cache(_makers)  # cached by jaxpr, each of which lives as long as this function
@@ -378,18 +383,18 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
 
 
 def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
-    """Return the equation that makes each variable and the number of its result, by the variable's id.
+    """Return, by the id of each variable, the equation that makes it and the index of this variable among the results.
 
-    For an argument of the jaxpr, the equation is None and the number is that of the argument.
+    For an argument of the jaxpr, the equation is None, and the index is that of the argument.
     """
     made = {id(var): (None, number) for number, var in enumerate(jaxpr.invars)}
     return made | {id(var): (eqn, number) for eqn in jaxpr.eqns for number, var in enumerate(eqn.outvars)}
 
 
 def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, int]]]) -> Factor | None:
-    """Return which factor a variable of a jaxpr is, such as L of an LU factorization; None if it is no factor.
+    """Return which factor a variable of a jaxpr is, such as L of an LU factorization; None if it is not a factor.
 
-    `makers` returns the equation that makes each variable of a jaxpr, as `_makers` does.
+    `makers` returns the equations that make the variables of a jaxpr, as `_makers` does.
     """
     calls: list[tuple[Any, Any]] = []
     while made := makers(jaxpr).get(id(var)):  # a constant has no maker

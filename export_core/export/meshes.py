@@ -38,7 +38,7 @@ def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
 def place_arguments(case: Case, arguments: Arguments) -> Arguments:
     """Return the arguments on the case's mesh, sharded as their specs say; unchanged for a case without a mesh.
 
-    Raises `ExportError` for too few devices, or specs that do not fit the arguments.
+    Raises `ExportError` for too few devices, and for specs that do not fit the arguments.
     """
     axes = case.options.mesh
     if not axes:
@@ -51,9 +51,9 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
 
 
 def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | None) -> Arguments:
-    """Return the arguments for which a function is exported: as `jax.ShapeDtypeStruct` if on a mesh or symbolic.
+    """Return the arguments with which a function is exported: `jax.ShapeDtypeStruct` if they are symbolic or on a mesh.
 
-    The mesh in them is an `AbstractMesh`, without devices, if this jax can export for one.
+    If this jax can export for a mesh without devices, their mesh is such an `AbstractMesh`.
 
     Args:
         case: the case, with the axes of its mesh.
@@ -83,8 +83,8 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
 def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) -> dict[str, int]:
     """Return the axes of the mesh of an artifact, taken from the case, from its arguments, or from the artifact.
 
-    It is empty for one device. If the arguments are on several meshes, it is the mesh with the most axes: what is on
-    the other meshes can be on it too.
+    The result is empty for an artifact for one device. If the arguments are on several meshes, the mesh with the most
+    axes is taken, since arguments of the other meshes can be on this mesh too.
     """
     if devices == 1:
         return {}
@@ -95,10 +95,10 @@ def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) 
 
 
 def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Arguments:
-    """Return the arguments on the mesh of an artifact, sharded as it wants them, unless they are on a mesh already.
+    """Return the arguments placed on the mesh of an artifact, unless an argument is on a mesh already.
 
-    `jax.jit` places them by its in_shardings; a call of the artifact does not. Arguments on several meshes are placed,
-    too: jax would put the results on the mesh of the first argument, and since 0.9.1 fail if that has too few axes.
+    They are sharded as the artifact declares: `jax.jit` would do this by its in_shardings, but a call of an artifact
+    does not. Arguments on several meshes are placed, too, since jax may fail on the mesh of the first argument.
     """
     leaves = arguments.flat()
     if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
@@ -108,7 +108,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 
 
 def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
-    """Return the sharding on a mesh that an artifact wants for each of its `count` arguments; None if left open."""
+    """Return the sharding on a mesh that an artifact declares for each of its `count` arguments; None for any."""
     try:
         return tuple(exported.in_shardings_jax(mesh))
     except (AttributeError, ValueError):  # no such attribute until 0.4.28; since 0.9.0 arguments may be on other meshes
@@ -116,7 +116,10 @@ def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
 
 
 def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Arguments:
-    """Return the arguments on a mesh with these shardings. One whose sharding is None is whole on each device."""
+    """Return the arguments on a mesh with these shardings.
+
+    An argument whose sharding is None is copied to each device.
+    """
     on_each = NamedSharding(mesh, PartitionSpec())
 
     def place(leaf: Any, sharding: Any) -> Any:
@@ -127,10 +130,11 @@ def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Argu
 
 
 def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> tuple[str | None, ...]:
-    """Return the spec of each argument as text, None if it is not on a mesh; () if readers need not be told the specs.
+    """Return the partition spec of each argument as text for a golden, or () if readers need no specs.
 
-    Without specs, readers place arguments as the artifact wants them on a mesh of its own axes, `axes`, and whole on
-    any other mesh. Specs are returned only if devices would then get other parts of arrays than here.
+    The spec of an argument that is not on a mesh is None. Without specs, readers shard arguments as the artifact
+    declares if the mesh has its axes, `axes`, and replicate them on any other mesh. Specs are returned only if devices
+    would then get other parts of arrays than in this process.
     """
     leaves = arguments.flat()
     on_meshes = _meshes(arguments)
@@ -151,7 +155,7 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
 def spec_text(sharding: Any) -> str | None:
     """Return the partition spec of a sharding as text for golden.yaml, such as ``P('x', None)``.
 
-    None if it cannot be written so, for example, if it is unreduced.
+    None if the spec cannot be written as such a text, for example because the array is unreduced.
     """
     spec: Any = getattr(sharding, "spec", None)
     axes = None if spec is None else tuple(getattr(spec, "partitions", spec))
@@ -165,8 +169,8 @@ def spec_text(sharding: Any) -> str | None:
 def require_devices(case: Case, closed_jaxpr: Any) -> None:
     """Raise `ExportError` if a function that was exported for one device uses a mesh of several devices.
 
-    jax exports such a function, since no argument is on the mesh. With a shard_map, the artifact runs nowhere; with a
-    sharding constraint, it is for one device only.
+    jax exports such a function for one device, since no argument is on the mesh. If the function has a shard_map, its
+    artifact cannot run anywhere; if it has a sharding constraint, the artifact runs on one device only.
     """
 
     def devices(equation: Any) -> int:
@@ -177,16 +181,16 @@ def require_devices(case: Case, closed_jaxpr: Any) -> None:
     for call in equations(closed_jaxpr, lambda equation: devices(equation) > 1):
         raise ExportError(
             f"{case.test}: expected arguments on the mesh of this {call[0]}, since the function was exported for one "
-            f"device: {call_text(*call)}\nName the mesh and how each argument is on it, such as mesh={{'x': 4}}, "
+            f"device: {call_text(*call)}\nName the mesh and how each argument is sharded, such as mesh={{'x': 4}}, "
             "in_specs=(PartitionSpec('x'),)."
         )
 
 
 def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
-    """Return the case, with the call of its artifact as its function if jax cannot run the exported function itself.
+    """Return the case; if jax cannot run the case's function, it is replaced by a call of the artifact.
 
-    jax cannot run it if its in_shardings or a shard_map have a mesh without devices (`AbstractMesh`); an artifact is
-    called on devices. `exported` is jax's `Exported`, `axes` are those of its mesh.
+    jax cannot run a function if its in_shardings or a shard_map have a mesh without devices (`AbstractMesh`), but it
+    can call the artifact on devices. `exported` is jax's `Exported`, and `axes` are the axes of its mesh.
     """
     try:
         with api.in_mesh(case.context_mesh):
@@ -197,7 +201,10 @@ def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[st
 
 
 def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
-    """Return the case with the call of its artifact as its function. The call places arguments that are on no mesh."""
+    """Return the case with a call of its artifact as its function.
+
+    The call places arguments that are not on a mesh yet.
+    """
     called = jax.jit(api.call_of(exported))
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -209,15 +216,16 @@ def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[s
 
 
 def other_mesh(arguments: Arguments, axes: Mapping[str, int]) -> dict[str, int]:
-    """Return the axes of a mesh that an argument is on and that is not the mesh of `axes`; empty if there is none."""
+    """Return the axes of the first mesh of an argument that differ from `axes`; empty if there is no such mesh."""
     return next((own for own in map(_axes_of, _meshes(arguments)) if own != dict(axes)), {})
 
 
 def shard_layout(value: jax.Array) -> str:
-    """Return which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
+    """Return which part of an array is on each device, by the device's index in the mesh: ``0:[0:8] 1:[8:16]``.
 
-    For an unreduced array, the axes over which it is to be summed follow: ``0:[0:8] 1:[0:8] unreduced over data``. The
-    worker (worker/jaxlib_worker.py) writes this text, too, for a reader's outputs, and the two are compared as text.
+    For an unreduced array, the text ends with the axes over which to sum it: ``0:[0:8] 1:[0:8] unreduced over data``.
+    The worker (worker/jaxlib_worker.py) writes this text, too, for a reader's outputs, and the two are compared as
+    text.
     """
     unreduced = getattr(getattr(value.sharding, "spec", None), "unreduced", None)
     layout = parts_of(value.sharding, value.shape)
@@ -225,7 +233,7 @@ def shard_layout(value: jax.Array) -> str:
 
 
 def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
-    """Return which part of an array of this shape is on which device, by the device's place in the mesh."""
+    """Return which part of an array of this shape is on each device, by the device's index in the mesh."""
     spec: Any = getattr(sharding, "spec", None)
     if getattr(spec, "unreduced", None):  # jax gives no indices of such an array
         sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(spec, "partitions", spec)))
@@ -251,7 +259,7 @@ def _abstract_mesh(axes: Mapping[str, int]) -> Any:
 
 
 def _meshes(arguments: Arguments) -> list[Mesh]:
-    """Return each mesh on which an argument is, once."""
+    """Return the different meshes on which arguments are."""
     meshes = [getattr(leaf.sharding, "mesh", None) for leaf in arguments.flat() if _is_spread(leaf)]
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
 
@@ -261,7 +269,7 @@ def _axes_of(mesh: Mesh) -> dict[str, int]:
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
-    """Return the mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes, else None."""
+    """Return the mesh of the `jax.set_mesh` around the call of `export_golden` if it has these axes, else None."""
     # Its axes may be explicit, and then a function inside accepts only explicit ones.
     mesh = case.context_mesh
     return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None

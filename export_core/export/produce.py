@@ -59,7 +59,7 @@ LARGE = 1 << 26  # The size of artifacts in bytes above which memory is freed, a
 
 @dataclass(frozen=True)
 class ProducedGolden:
-    """A golden of this process's writer, not stored yet: the case as exported and run now."""
+    """A golden that this process has exported and run, and that is not stored yet."""
 
     case: Case  # The case, with the jitted function and its arguments.
     call: JittedCall  # The jitted function, and how the arguments of a user's call become its arguments.
@@ -76,16 +76,17 @@ class ProducedGolden:
 
     @property
     def runs_here(self) -> bool:
-        """Whether this process can run the artifact. An artifact for other platforms only is run by their readers."""
+        """Whether this process can run the artifact. Its readers run an artifact that is only for other platforms."""
         options = self.manifest.options
         return self.manifest.writer.platform in options.platforms or "platform" in options.disabled_checks
 
 
 @dataclass(frozen=True)
 class Uncalled:
-    """A golden of this process's writer before its function is called here for the first time.
+    """A golden that this process has exported, before its function is called for the first time.
 
-    `runs_here` is whether this process can call the artifact. `golden` returns its manifest and files, without outputs.
+    `runs_here` says whether this process can call the artifact. `golden` returns its manifest and files, without
+    outputs.
     """
 
     case: Case
@@ -96,7 +97,7 @@ class Uncalled:
 
 
 def installed_writer(calendar: Calendar) -> Writer:
-    """Return the jax of this process as a writer.
+    """Return the jax and jaxlib of this process as a writer.
 
     Raises `ReleaseError` if its jaxlib is not in the calendar.
     """
@@ -124,14 +125,14 @@ def produce(
     Args:
         case: the case.
         calendar: all known releases.
-        reproducible: whether paths of this machine are kept out of the bytes even if jax has traced the function
-            before. It empties jax's caches, so it is set only when a golden is to be written.
+        reproducible: whether no paths of this machine get into the bytes, even if jax has traced the function before.
+            This empties jax's caches, so it is set only to write a golden.
         module_text: whether to add module.mlir, which no reader needs.
-        before_call: is called before the function is, and may raise an error that forbids it: a call could end this
-            process.
+        before_call: a hook that is called before the function, and may raise an error to prevent the call, which could
+            end this process.
 
     Raises:
-        ExportError: jax.export refuses the case. Whatever the function raises is raised too.
+        ExportError: jax.export refuses the case. Errors of the function itself are raised unchanged.
     """
     __tracebackhide__ = True
     export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
@@ -206,7 +207,7 @@ def produce(
 
 
 class ExportedAgain(NamedTuple):
-    """A case that was exported, and not run."""
+    """A case that was exported for a second time, and not run."""
 
     data: bytes  # The artifact.
     flags: Flags  # The settings of jax for the export.
@@ -217,10 +218,10 @@ class ExportedAgain(NamedTuple):
 
 
 def export_again(case: Case) -> ExportedAgain:
-    """Return a case as exported, without running it.
+    """Export a case without running it.
 
-    A second process calls this, to show whether it exports the same bytes, and makes the same example arguments.
-    Raises what `produce` raises.
+    A second process calls this function, to show whether it exports the same bytes and makes the same example
+    arguments. Raises the errors that `produce` raises.
     """
     export = _export_case(case, reproducible=True)
 
@@ -240,7 +241,10 @@ def export_again(case: Case) -> ExportedAgain:
 
 @dataclass(frozen=True)
 class _Export:
-    """A case as exported: `passed` are the test's arguments, and `inputs_made` is whether they lack values."""
+    """An exported case, not run yet.
+
+    `passed` are the arguments of the test. `inputs_made` says whether they lack values, which were then made.
+    """
 
     case: Case
     call: JittedCall
@@ -259,15 +263,15 @@ class _Export:
 def in_domain(
     case: Case, passed: Arguments, arguments: Arguments, outputs: tuple[Leaf, ...]
 ) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
-    """Return made arguments for which a function gives finite numbers, its outputs, and the rule that made them.
+    """Return made arguments for which a function returns finite numbers, its outputs, and the rule for these arguments.
 
-    If no rule makes such arguments, the given ones and their outputs are returned, and None for the rule.
+    If no rule makes such arguments, `arguments` and `outputs` are returned, with None as the rule.
 
     Args:
         case: the case.
         passed: the arguments that a test has passed, some of them types without values.
         arguments: the arguments that the first rule made for them.
-        outputs: what the function gives for `arguments`.
+        outputs: the outputs of the function for `arguments`.
     """
     if is_finite(outputs):
         return arguments, outputs, RULES[0]
@@ -279,9 +283,9 @@ def in_domain(
 
 
 def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
-    """Return the factorizations that a case returns, for its manifest.
+    """Return the factorizations whose factors a case returns, for its manifest.
 
-    It is () if the custom calls of its artifact tell them already, or if the case has a comparator of its own.
+    The result is () if the custom calls of the artifact show the same, or if the case has a comparator of its own.
     """
     if export.case.comparison.compare != Comparison().compare:
         return ()
@@ -315,10 +319,10 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
-    """Free jax's memory for functions with large artifacts, since the processes that replay need as much again.
+    """Free the memory that jax holds for functions with large artifacts, and return their goldens without `Exported`.
 
-    Returns the goldens without jax's `Exported`, which holds the module once more. Later tests trace and compile anew
-    what they share with these functions.
+    The processes that replay the goldens need as much memory again, and an `Exported` holds a copy of the module. Later
+    tests have to trace and compile again what they share with these functions.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
         api.free_memory()
@@ -326,10 +330,10 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
 
 
 def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[Leaf, ...]:
-    """Return the results of the function itself, not of its artifact, flat and as they are stored.
+    """Return the results of the function itself, not of its artifact, as flat leaves in the form that goldens store.
 
-    With `traced`, what the export has traced is used for this call. Without it, the function is traced anew: a function
-    that computes something else each time, such as with a random number of Python's, then differs from its artifact.
+    If `traced` is true, this call uses the trace of the export. If not, the function is traced again: a function that
+    computes something different each time, for example with Python's random numbers, then differs from its artifact.
     """
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
     # jax keeps a trace by the settings that hold.
@@ -339,7 +343,7 @@ def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """Return the function's flat results for the given inputs, with the settings of jax at its export."""
+    """Return the function's flat results for these inputs, computed with the settings of jax that its export had."""
     with settings_of_export(produced):
         return results(produced.case, produced.arguments.with_leaves(inputs))
 
@@ -354,8 +358,8 @@ def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
     """Export a case; return jax's `Exported`, how its trees were flattened, and the artifact.
 
-    Jax's check is left out only for allowed targets that jax refuses. What is allowed for other tests, in the policy or
-    in a module's marker, must not change an artifact that never calls it. Raises `ExportError` if jax refuses.
+    Jax's check is left out only for the allowed targets that jax refuses in this function. A target that the policy or
+    a marker allows must not change artifacts that never call it. Raises `ExportError` if jax refuses the export.
     """
     called: set[str] = set()
     while True:
@@ -377,9 +381,9 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
 
 
 def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
-    """Export a case, with jax's checks left out for all targets that its options allow.
+    """Export a case as `_export` does, with jax's check left out for all targets that the case's options allow.
 
-    Raises what jax raises, and `ExportError`.
+    Errors of jax are raised unchanged. Raises `ExportError` for an artifact that cannot be stored.
     """
     options = case.options
     try:
@@ -398,12 +402,12 @@ def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, b
         raise ExportError(
             f"{case.test}: expected an artifact of less than 2 GB, as flatbuffers are, found a module of "
             f"{len(exported.mlir_module_serialized) / 1e9:.1f} GB. Constants take most of it: pass large arrays, such "
-            "as weights, as arguments. Their values are then in inputs.npz, once."
+            "as weights, as arguments. Their values are then stored once, in inputs.npz."
         ) from error
 
 
 def _allowed_in(case: Case, artifact: Artifact) -> Case:
-    """Return a case whose option `allow` has only what the artifact contains: called targets, and unknown parts."""
+    """Return a case whose option `allow` has only called targets and unknown parts that are in the artifact."""
     if not case.options.allow:
         return case
     names = {call.target for call in artifact.custom_calls} | {part.name for _, part in artifact.unread}
@@ -416,7 +420,7 @@ def _platforms(case: Case) -> tuple[str, ...]:
 
 
 def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
-    """Return the options of a case as the manifest holds them, with texts in place of objects of jax."""
+    """Return the options of a case in the form of the manifest, with texts in place of objects of jax."""
     # Whether its outputs show something is known once all its calls were made: see `require_values`.
     of_case = {*Options.__struct_fields__} - {"nothing_to_compare"}
     values = {name: getattr(case.options, name) for name in of_case}
@@ -427,7 +431,10 @@ def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
 
 
 def _texts(option: Any) -> tuple[str | None, ...]:
-    """Return an option's value for each argument as text, with the argument's name if it is given: ``mask: b, 4``."""
+    """Return the value of an option for each argument as text, after the argument's name if the option has names.
+
+    Such a text is ``mask: b, 4``.
+    """
     if isinstance(option, Mapping):
         return tuple(f"{argument}: {value}" for argument, value in option.items())
     values = (option,) if isinstance(option, str) else option or ()
@@ -435,7 +442,7 @@ def _texts(option: Any) -> tuple[str | None, ...]:
 
 
 def _without_locations() -> dict[str, Any]:
-    """Return the settings by which this jax leaves source locations out of artifacts."""
+    """Return the settings that make this jax leave source locations out of artifacts."""
     return {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
 
 
@@ -443,8 +450,9 @@ def _without_locations() -> dict[str, Any]:
 def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
     """Set the settings of jax for the export of a case, inside a `with` block.
 
-    They leave out source locations, which hold paths of this machine: so an unchanged function mostly exports the same
-    bytes, and needs no further comparison. `traced_anew` removes earlier traces, which have locations.
+    The settings leave out source locations, which hold paths of this machine. So an unchanged function mostly exports
+    the same bytes, and needs no further comparison. If `traced_anew` is true, earlier traces, which have locations, are
+    removed.
     """
     values = _without_locations()
     if case.options.calling_convention_version is not None:

@@ -72,7 +72,7 @@ _NO_HANDLER = re.compile(
 
 @contextmanager
 def handlers_required(test: str, platform: str) -> Iterator[None]:
-    """Raise `ExportError` if the block runs a function with a custom call for which this process has no handler."""
+    """Raise `ExportError` if the `with` block runs a function with a custom call that has no handler here."""
     try:
         yield
     except Exception as error:
@@ -90,8 +90,8 @@ def handlers_required(test: str, platform: str) -> Iterator[None]:
 def lost_kind(test: str, exported: Any) -> str:
     """Return the message for an argument or result that is unreduced by max or min; "" if there is none.
 
-    Serialization by jax keeps over which axes an array is unreduced, but not by which operation: a reader would make
-    the sum.
+    An artifact records over which axes an array is unreduced, but not by which operation, so that a reader would
+    compute the sum.
     """
     for side, field in (("argument", "_in_named_shardings"), ("result", "_out_named_shardings")):
         for number, sharding in enumerate(getattr(exported, field, ())):
@@ -112,14 +112,17 @@ def unpromised_targets(message: str) -> list[str]:
 
 
 def is_callback_without_words(error: Exception, jaxpr: Callable[[], Any]) -> bool:
-    """Return whether jaxlib has failed at a callback into Python without saying so; `jaxpr` is as for `refusal`."""
+    """Return whether an error of jaxlib is due to a callback into Python, although its message does not say so.
+
+    `jaxpr` returns the closed jaxpr of the function.
+    """
     return _BAD_CAST in str(error) and any(equations(jaxpr(), _calls_back))
 
 
 def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
     """Return our message for an error of jax.export.
 
-    `jaxpr` returns the function's closed jaxpr; it is called if the calls that are refused must be found in it.
+    `jaxpr` returns the closed jaxpr of the function. It is called only to find the calls that jax refuses.
     """
     text, version = str(error), jax.__version__
     if _CALLBACK.search(text):
@@ -149,7 +152,7 @@ def known_advice(text: str) -> str:
 
 
 def _advice_about_sizes(text: str) -> str:
-    """Return what to tell jax, for its message that it knows too little of symbolic sizes; empty for other messages."""
+    """Return which constraint to add if jax cannot compare symbolic sizes, by its message; "" for other messages."""
     if compared := _COMPARED.search(text):
         left, comparison, right = compared.groups()
         above = comparison in (">", "<=")  # one branch holds from the next size on
@@ -163,7 +166,7 @@ def _advice_about_sizes(text: str) -> str:
 
 
 def _raised_at(error: Exception) -> str:
-    """Return the line of source outside jax that raises an error, to follow a message; empty if there is none."""
+    """Return the line of source code outside jax that raised an error, to follow a message; empty if there is none."""
     # In an exported function, the innermost of these lines is the one whose operation jax refuses.
     frames = [frame for frame in _outside_jax(reversed(extract_tb(error.__traceback__))) if _OWN not in frame.filename]
     verb = "compared" if _COMPARED.search(str(error)) else "raised"
@@ -196,7 +199,7 @@ _HIDDEN = "No equation of the function makes the call: it comes from lowering a 
 
 
 def describe_callbacks(jaxpr: Any) -> str:
-    """Return a line for each call in a closed jaxpr that calls back into Python, followed by what to do."""
+    """Return a line for each call in a closed jaxpr that calls back into Python, followed by advice."""
     calls = list(equations(jaxpr, _calls_back))
     if not calls:  # the primitive is unknown, such as lineax's linear_solve
         return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])
@@ -225,9 +228,9 @@ Call = tuple[str, list[FrameSummary]]
 
 
 def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Call]:
-    """Yield each equation that `is_wanted` accepts, inner ones too, with the lines of source code that make it.
+    """Yield the primitive of each equation that `is_wanted` accepts, and the lines of source code that made it.
 
-    `jaxpr` is an open or closed jaxpr of any release since 0.4.24.
+    Equations of inner jaxprs are included. `jaxpr` is an open or closed jaxpr of any release of jax.
     """
     seen: set[int] = set()
 
@@ -260,8 +263,8 @@ def _outside_jax(frames: Iterable[FrameSummary]) -> list[FrameSummary]:
 def call_text(primitive: str, frames: list[FrameSummary]) -> str:
     """Return a call in words, such as ``debug_print at model.py:4 in step: jax.debug.print("{}", x)``.
 
-    `frames` are the lines of source code that make it, the innermost first. If a library makes it, its line is named
-    too.
+    `frames` are the lines of source code that make the call, the innermost first. If a library makes the call, the line
+    of the library is named too.
     """
     if not frames:
         return primitive
@@ -274,16 +277,16 @@ def call_text(primitive: str, frames: list[FrameSummary]) -> str:
 
 
 def _path(file: str) -> Path:
-    """Return the path of a file as messages show it: relative to the folder of libraries or the working folder.
+    """Return the path of a file for messages: relative to the folder of libraries or to the working folder.
 
-    The path is unchanged if the file is in neither.
+    The path is unchanged if the file is in neither folder.
     """
     path, root = Path(file), Path(_library(file) or Path.cwd())
     return path.relative_to(root) if path.is_relative_to(root) else path
 
 
 def _library(file: str) -> str | None:
-    """Return the folder of packages, or of the standard library, that a file is in; None for a user's own file."""
+    """Return the folder of packages or of the standard library that contains a file; None for a user's own file."""
     # By name, since the folder in a compiled file is the one where it was compiled, which uv may have copied it from.
     if installed := re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file):
         return installed[0]

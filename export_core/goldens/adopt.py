@@ -70,8 +70,8 @@ def adopt_artifact(
 
     Raises:
         GoldenError: The arrays do not have the dtypes and shapes that the artifact declares, or do not fit its mesh. Or
-            the case's name cannot be a folder's, the outputs show nothing, or outputs are given and a reason why there
-            are none.
+            the case's name cannot be a folder's, the outputs show nothing, or both outputs and a reason for having
+            none are given.
     """
     envelope = envelope_of(artifact)
     if problem := problem_of_plain_name(case):

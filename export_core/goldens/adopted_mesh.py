@@ -168,7 +168,7 @@ def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | No
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
-    """Return the axes of each dimension in one form for specs that mean the same, as P('x') and P(('x',), None) do."""
+    """Return a spec in a normal form, equal for specs that mean the same, such as P('x') and P(('x',), None)."""
     axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
     while axes and not axes[-1]:
         axes.pop()

@@ -69,7 +69,7 @@ class Leaf:
     that of the key data."""
 
     def __post_init__(self) -> None:
-        """Bring the data into native byte order: a file of another program may have it in the other one."""
+        """Bring the data into native byte order, since a file of another program may have the opposite order."""
         if not self.data.dtype.isnative:
             object.__setattr__(self, "data", self.data.astype(self.data.dtype.newbyteorder("=")))
 
@@ -180,7 +180,7 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
 def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
     """Return the leaves of an .npz that `to_npz` or the worker wrote, in order. Never unpickles.
 
-    Raises `GoldenError` for any other content. It names the file, or `where` for bytes.
+    Raises `GoldenError` for any other content. The message names the file, or `where` if bytes are given.
     """
     try:
         with open_regular(source) if isinstance(source, Path) else io.BytesIO(source) as file:

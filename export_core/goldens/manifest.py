@@ -14,7 +14,7 @@ from export_core.releases import Release
 
 
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An output with elements that would not show a wrong number: their noise is large beside its largest number."""
+    """An output with elements in which noise, large beside the output's largest number, would hide a wrong number."""
 
     elements: int  # How many elements would not show a wrong number.
     of: int  # How many elements the whole output has.
@@ -50,7 +50,7 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     where an older version did not count them."""
 
     def moved_inside(self, call: str = "") -> bool:
-        """Return whether results that are rounded inside the program of a call were moved."""
+        """Return whether the noise of a call includes moved roundings inside its program, not only moved inputs."""
         return self.inside > 0 and f"{call}/inside".removeprefix("/") not in self.failed
 
 
@@ -73,18 +73,18 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def release(self) -> Release:
-        """The release alone, on whichever platform it exported."""
+        """The jax and jaxlib of the writer, without its platform."""
         return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
 
     @property
     def id(self) -> str:
-        """Name of the golden's folder: ``0.12.0.1-cpu``, or ``0.11.2-jax0.12.0.1-cpu`` where jax and jaxlib differ."""
+        """The golden's folder name: ``0.12.0.1-cpu``, or ``0.11.2-jax0.12.0.1-cpu`` where jax and jaxlib differ."""
         jax = "" if self.jax == self.jaxlib else f"-jax{self.jax}"
         return f"{self.jaxlib}{jax}-{self.platform}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names by which people call it: its id, and its jaxlib alone, which other writers may have too."""
+        """The names that people use for the writer: its id, or its jaxlib alone, which other writers may share."""
         return self.id, self.jaxlib
 
 
@@ -293,7 +293,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_adopted(self) -> bool:
-        """Whether it was made of an artifact without its source: nobody knows its writer's Python."""
+        """Whether the golden was made of an artifact whose source code is lost: its writer's Python is not known."""
         return self.writer.python == UNKNOWN
 
     @property

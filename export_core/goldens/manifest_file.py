@@ -165,7 +165,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def problem_of_plain_name(name: str) -> str:
-    """Return why some system does not allow this name for a file or a folder, such as ``with '/'``; "" if nothing."""
+    """Return why a system does not allow this name for a file or a folder, such as ``with '/'``; "" if all allow it."""
     wrong = next((letter for letter in name if letter in _NOT_IN_NAMES or not letter.isprintable()), "")
     if wrong or not name:
         return f"with {wrong!a}" if name else "empty"

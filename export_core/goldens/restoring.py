@@ -14,7 +14,7 @@ _OR_ADDED = ", with the test of this golden as TEST. A golden that was added: `j
 
 
 def rewriting(test: str = "") -> str:
-    """Return the command that writes the goldens of a test again; without a test, all."""
+    """Return the command that writes the goldens of a test again, or all goldens if no test is given."""
     return shlex.join(["pytest", "--update-goldens", *([test] if test else [])])
 
 
@@ -26,9 +26,9 @@ def restoring(manifest: Manifest) -> str:
 
 
 def restoring_unread(folder: Path) -> str:
-    """Return what to do about a golden whose manifest cannot be believed, as `restoring` does for any other.
+    """Return what to do about a golden whose manifest cannot be read or believed, with the commands that restore it.
 
-    The release and the test are those that the names of its folder tell.
+    The commands name the release and the test that the golden's folder names show.
 
     Args:
         folder: the folder of the golden, ``<root>/<case>/<writer>/``.
@@ -41,7 +41,7 @@ def restoring_unread(folder: Path) -> str:
 
 
 def with_test(text: str, case: str, test: str) -> str:
-    """Return a message of `restoring_unread`, or one that has it, with the test that is known to export the case."""
+    """Return a message that contains advice of `restoring_unread`, with the commands naming the test of the case."""
     option = "--update-goldens"
     return text.replace(_OR_ADDED, ".").replace(
         f"{option} {shlex.quote(test_of_case(case) or 'TEST')}`", f"{option} {shlex.quote(test)}`"
@@ -59,7 +59,7 @@ def _restoring(test: str, release: str) -> str:
 def test_of_case(case: str) -> str:
     """Return the test that exports a case, as far as files in the working folder show it; "" if none does.
 
-    Where the name of the case does not tell the parameters, it is the test with all of them.
+    If the name of the case does not show the test's parameters, the test is returned without them.
     """
     parts = case.partition("[")[0].split(".")
     for count in range(len(parts) - 1, 0, -1):

@@ -88,7 +88,7 @@ class Golden:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names by which people call it: the case, ``<case>/<writer>``, and ``<case>/<jaxlib>``."""
+        """The names that people use for the golden: the case, ``<case>/<writer>``, and ``<case>/<jaxlib>``."""
         case, writer = self.manifest.case, self.manifest.writer
         return case, *(f"{case}/{name}" for name in writer.names)
 
@@ -146,7 +146,7 @@ class Golden:
 
     @property
     def calls(self) -> dict[str, Check]:
-        """The first call that must give each file of outputs, by the file's name."""
+        """For each file of outputs, by name, the first call that must give it."""
         calls: dict[str, Check] = {}
         for check in (Check("", inputs=INPUTS, outputs=OUTPUTS), *self.manifest.checks):
             if check.outputs:
@@ -438,7 +438,7 @@ class GoldenStore:
             atomic.sync_folder(golden.folder.parent)
         except OSError as error:
             raise GoldenError(
-                f"{golden.folder}: cannot delete this golden: {error.strerror or error}. It is as it was."
+                f"{golden.folder}: cannot delete this golden: {error.strerror or error}. Nothing was deleted."
             ) from error
         shutil.rmtree(removed, ignore_errors=True)
         with contextlib.suppress(OSError):  # it is not empty: other goldens, or a file of the user's
@@ -534,9 +534,9 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _above(root: Path, pattern: str) -> str:
-    """Return a sentence for a command run in a subfolder of the project, the likeliest mistake; "" if it was not.
+    """Return advice to run the command in a folder above the working folder; "" if no folder above has goldens.
 
-    It names the folder above that has the goldens which `pattern` matches in its `root`.
+    A folder has goldens if `pattern` matches a path in its subfolder `root`.
     """
     for parent in () if root.is_absolute() else Path.cwd().parents:
         if next((parent / root).glob(pattern), None):
@@ -580,7 +580,7 @@ def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[li
 
 
 def golden_around(folder: Path) -> Path | None:
-    """Return the folder of the golden that a path is, or is inside of; None if none. The path need not exist."""
+    """Return the folder of the golden that a path names or is inside of, or None. The path need not exist."""
     real = folder.resolve()
     return next((around for around in (real, *real.parents) if (around / MANIFEST).is_file()), None)
 

@@ -182,7 +182,7 @@ def check_forms(goldens: Iterable[Golden]) -> None:
 
 
 def _edits(golden: Golden) -> Iterator[Problem]:
-    """Yield what in a golden.yaml shows that it was edited: a line in another form, or files without their call."""
+    """Yield the signs that a golden.yaml was edited: a line in another form, or a file of arrays that no call uses."""
     path, form = golden.folder / MANIFEST, dump_manifest(golden.manifest).decode()
     lines = itertools.zip_longest(form.splitlines(), read_regular(path).decode(errors="replace").splitlines())
     for number, (expected, found) in enumerate(lines, 1):
@@ -238,7 +238,7 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
 
 
 def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
-    """Raise `GoldenError` unless a golden that claims to be converted has the record of that, and such an artifact.
+    """Raise `GoldenError` unless a golden that claims to be converted has a matching record and a converted artifact.
 
     `by_writer` is whether nothing in the artifact contradicts its writer. Then the artifact has to be encoded as
     `jaxexport convert` encodes an envelope, which no jax does.
@@ -271,7 +271,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
 
 
 def _line(golden: Golden, key: str) -> str:
-    """Return the place of a key under `writer` in golden.yaml, such as ``golden.yaml:5``; else the path."""
+    """Return the file and the line of a key under `writer`, such as ``golden.yaml:5``; else only the file."""
     path = golden.folder / MANIFEST
     try:
         lines = read_regular(path).decode(errors="replace").splitlines()
@@ -303,7 +303,7 @@ def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
 def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
     """Return whether JAX itself has a golden with the artifact's module, and `writer` may stand for its writer.
 
-    It may if it was built between the date of JAX's golden and the first known release from that day on.
+    `writer` may stand for it if it was built from the date of JAX's golden up to the first known release after that.
     """
     calendar = load_calendar()
     built = [calendar.built(version) for version in calendar.versions()]

@@ -52,7 +52,7 @@ class Readers:
 
 @dataclass(frozen=True)
 class KnownReleases:
-    """A calendar with the releases that wheels and indexes add."""
+    """The releases of a calendar, and those of the wheels that a user names as files or finds in a package index."""
 
     calendar: Calendar
     files: dict[str, Wheel]  # The wheels that are named as readers, by their path as it was named.

@@ -4,4 +4,4 @@ from export_core.base.errors import ExportCompatError
 
 
 class CompareError(ExportCompatError):
-    """Outputs that cannot be compared as the golden or its marker says."""
+    """An error for outputs that cannot be compared in the way that the golden or its marker asks for."""

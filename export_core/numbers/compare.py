@@ -71,10 +71,10 @@ class DifferingElement:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between outputs and the expected ones.
+    """The difference between actual outputs and the expected outputs.
 
-    Each error is the largest over all outputs, inf if one side is not finite and the other differs. Facts about a
-    single output are about the first output that is out of tolerance.
+    Each error is the largest of all outputs. It is inf if a value is not finite and the other value differs. Fields
+    about a single output describe the first output that is out of tolerance.
     """
 
     ok: bool  # Whether all outputs are within tolerance.
@@ -102,12 +102,12 @@ class Difference:
 
     @property
     def title(self) -> str:
-        """The output that the facts are about, as the first words of a message."""
+        """The name and type of the output that differs, as the first words of a message."""
         return self.of_type if self.output is None else f"output {self.named or self.output} {self.of_type}"
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether rounding does not explain these numbers. False if the allowed error is not known."""
+        """Whether the difference is too large for rounding. False if the allowed error is not known."""
         is_far = is_far_off(times_allowed(self.max_noise_error, self.grid))
         return not self.ok and (is_far or is_garbage(self.max_abs_error, self.kind))
 
@@ -146,12 +146,11 @@ def compare_leaves(
     user_code: UserCode | None = None,
     named: Named = str,
 ) -> Difference:
-    """Compare flat outputs with the expected ones, which the writer saw.
+    """Compare flat outputs with the expected outputs, which the writer saw.
 
     `factors` are groups of outputs that come directly from a factorization, and are compared as its factors.
-    `user_code` runs a user's own comparator, and is needed for nothing else. `named` gives outputs that differ their
-    names in messages. Raises `CompareError` if the outputs
-    cannot be compared in this way, or if a user's own comparator fails.
+    `user_code` is needed only to run a user's own comparator. `named` returns the name of an output in messages. Raises
+    `CompareError` if the outputs cannot be compared in this way, or if a user's own comparator fails.
     """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {plural(len(expected), 'output')}, got {len(actual)}")
@@ -192,7 +191,7 @@ def compare_leaves(
 class GoldenOutputs:
     """The outputs that a golden expects, and the comparison of actual outputs with them.
 
-    `platform` is the platform of the actual outputs, and `tolerances` are the policy's.
+    `platform` is the platform of the actual outputs, and `tolerances` are the tolerances of the policy.
     """
 
     golden: Golden
@@ -207,10 +206,10 @@ class GoldenOutputs:
     def compare(
         self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf], named: Named | None = None
     ) -> Difference:
-        """Return the difference between a call's outputs and the expected ones.
+        """Return the difference between a call's outputs and the expected outputs.
 
-        `expected` are the outputs in the file that `check` names. Outputs that differ are named by their numbers and
-        paths, or else by `named`.
+        `expected` are the outputs in the file that `check` names. Outputs that differ are named by number and path, or
+        by `named` if that is given.
         """
         manifest = self.golden.manifest
         noise, platforms = self._noise.get(check.outputs or "", NO_NOISE), (manifest.writer.platform, self.platform)
@@ -222,9 +221,10 @@ class GoldenOutputs:
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
-    """Return one difference for several outputs, with the largest errors of all.
+    """Return one difference for several outputs, with their largest errors.
 
-    Its other facts are those of the first output that is out of tolerance, or of the first output if none is.
+    All other fields are about the first output that is out of tolerance, or about the first output if all are within
+    tolerance.
     """
     if not differences:
         return Difference(True, 0.0, 0.0)
@@ -237,9 +237,9 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
 
 
 def _others(failed: Sequence[Difference]) -> str:
-    """Return a line about further outputs that are out of tolerance: how many, and the worst; empty if there is none.
+    """Return a line with the number of further outputs out of tolerance, and the worst; empty if there are none.
 
-    The worst has the largest error in units of the noise, or the largest absolute error if one of them has no noise.
+    The worst output has the largest error in units of the noise, or the largest absolute error if any has no noise.
     """
     measured = [(one.max_noise_error, one.max_abs_error or 0.0, one) for one in failed if not one.problem]
     if not measured:
@@ -254,7 +254,7 @@ def _others(failed: Sequence[Difference]) -> str:
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
-    """Return the largest value of each field in `ERRORS` over these outputs or calls; None if all are None there."""
+    """Return the largest value of each `ERRORS` field among outputs or calls; None for a field that all lack."""
     return {
         name: max((error for one in differences if (error := getattr(one, name)) is not None), default=None)
         for name in ERRORS
@@ -262,9 +262,9 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """Return the worst kind of difference, such as rounding, of the outputs that are out of tolerance; "" if none is.
+    """Return the worst kind of difference among outputs that are out of tolerance, such as rounding; "" if none is.
 
-    Garbage is the worst kind, rounding the least bad. Of the kinds in between, the first that is found is returned.
+    Garbage is the worst kind, and rounding is the least bad. Among the other kinds, the first one is returned.
     """
     kinds = [difference.kind for difference in differences if not difference.ok]
     worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]
@@ -272,7 +272,7 @@ def kind_of_all(differences: Sequence[Difference]) -> str:
 
 
 def rules_in_words(differences: Sequence[Difference]) -> str:
-    """Return the rules by which these outputs or calls were compared, each once."""
+    """Return in words the rules by which these outputs or calls were compared, without repetitions."""
     return "; ".join(dict.fromkeys(difference.tolerance for difference in differences if difference.tolerance))
 
 
@@ -284,10 +284,10 @@ def _compare_factors(
     rules: Rules,
     named: Named,
 ) -> list[Difference]:
-    """Compare the factors of one factorization part by part, such as the matrix that they make.
+    """Compare parts that are computed from the factors of one factorization, such as the product of the factors.
 
     Parts are computed in double precision, so distances in units in the last place of their elements mean nothing. A
-    tolerance in such units counts as a relative one: it is multiplied by the `eps` of the outputs' dtype. Raises
+    tolerance in such units becomes a relative tolerance: it is multiplied by the `eps` of the outputs' dtype. Raises
     `CompareError` if the outputs are not factors of this kind.
     """
     expected, actual = ([arrays[output] for output in outputs] for arrays in (wanted, given))
@@ -308,7 +308,7 @@ def _compare_factors(
 def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
     """Compare two arrays of the same shape and dtype by a rule.
 
-    `what` names them in messages. `scale` is as in `Rule.compare`.
+    `what` names the arrays in messages. `scale` is as in `Rule.compare`.
     """
     if scale is None and expected.size > PIECE and (in_pieces := _compare_pieces(what, expected, actual, rule)):
         return in_pieces
@@ -365,7 +365,7 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
     """Compare large arrays piece by piece, which takes less memory, and return their difference.
 
-    None if they are out of tolerance: to describe that takes all elements.
+    None if the arrays are out of tolerance, since describing the difference then takes all elements at once.
     """
     want, got = expected.reshape(-1), actual.reshape(-1)
     noise = None if rule.noise is None else rule.noise.reshape(-1)
@@ -384,7 +384,7 @@ def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Di
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
     """Return the absolute and the relative error of each element as float64.
 
-    Both are inf if one side is NaN or infinite and the other side is not the same.
+    Both errors are inf if a value is NaN or infinite and the other value is not the same.
     """
     want, got = to_double(expected), to_double(actual)
     with np.errstate(all="ignore"):
@@ -400,9 +400,10 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
 
 
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
-    """Return lines about elements that are NaN or infinite on one side only, or infinite with the wrong sign.
+    """Return lines about elements where a number, NaN or infinity was expected, and another of these was found.
 
-    One such line is ``NaN where a number was expected at 2 places``. `bad` are the elements out of tolerance.
+    One such line is ``NaN where a number was expected at 2 places``. `bad` marks the elements that are out of
+    tolerance.
     """
     sides = []
     for values in (to_double(expected), to_double(actual)):
@@ -422,7 +423,7 @@ def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ComparedElements:
-    """What a rule finds for each element of an array."""
+    """The result of a rule for each element of an array: whether it is out of tolerance, and the allowed error."""
 
     bad: Array  # Which elements are out of tolerance.
     words: str  # What the rule allows, in words.
@@ -432,7 +433,10 @@ class ComparedElements:
 
 @dataclass(frozen=True)
 class Rule:
-    """How elements of an array are compared: by `bits`, else a `tolerance`, else the `noise`, else for equal values."""
+    """The rule by which the elements of an array are compared.
+
+    The first of these that is set decides: `bits`, `tolerance`, `noise`. If none is set, the values must be equal.
+    """
 
     dtype: str  # The dtype of the outputs; the compared array may have a wider one.
     bits: str = ""  # The name of what asks for equal bits; empty if nothing does.
@@ -445,8 +449,8 @@ class Rule:
     def compare(self, expected: Array, actual: Array, scale: Array | None = None) -> ComparedElements:
         """Compare each element of two arrays of the same shape and dtype.
 
-        If there is no absolute tolerance, it is `scale` times the relative one. If `scale` is None, it is the largest
-        expected element.
+        If no absolute tolerance is set, it is `scale` times the relative tolerance. If `scale` is None, the largest
+        expected element takes its place.
         """
         measured = self.noise if self.dtype in FLOATS else None
         by_noise = None if measured is None else self._by_noise(expected, actual, measured, scale)
@@ -483,13 +487,13 @@ class Rule:
         return ComparedElements(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
 
     def _largest(self, expected: Array) -> Array:
-        """Return the largest finite magnitude of the whole array."""
+        """Return the largest finite magnitude of the whole array, even if `expected` is only a piece of it."""
         return np.asarray(self.whole.largest) if self.whole else largest(to_double(expected), expected.ndim)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a comparison. Floats are compared by noise unless somebody asks for a tolerance for their dtype."""
+    """The rules of a comparison. Floats are compared by noise, unless a tolerance is set for their dtype."""
 
     comparison: Comparison  # The comparator and the tolerances of the golden.
     noise: CallNoise = NO_NOISE  # What the writer measured.
@@ -519,9 +523,9 @@ class Rules:
 
 
 def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> ComparedElements:
-    """Compare integers and booleans. Only elements that jump in the writer's own runs may differ.
+    """Compare integers and booleans, of which only elements that jump in the writer's own runs may differ.
 
-    An element jumps if its `noise` is not 0; it may then be off by `factor` times that.
+    An element jumps if its `noise` is not 0. It may then differ by `factor` times its noise.
     """
     unequal, error = expected != actual, np.abs(to_double(actual) - to_double(expected))
     limit = factor * noise
@@ -531,15 +535,15 @@ def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> Co
 
 
 def same(want: Array, got: Array) -> Array:
-    """Return which elements are equal, or both NaN. A complex number is NaN if either part is, as in NumPy."""
+    """Return which elements are equal, or both NaN. As in NumPy, a complex number with a NaN part is NaN."""
     equal: Array = (want == got) | (np.isnan(want) & np.isnan(got))
     return equal
 
 
 def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array) -> ComparedElements:
-    """Return which elements are out of tolerance.
+    """Return which elements are out of tolerance, and the error that each may have.
 
-    If there is no absolute tolerance, it is `scale` times the relative one.
+    If no absolute tolerance is set, it is `scale` times the relative tolerance.
     """
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol

@@ -16,23 +16,24 @@ NO_TOLERANCES: Tolerances = {}  # Those of a policy that sets none.
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """Return the comparison for a call: for a derivative (VJP), `allclose` replaces comparators of certain outputs.
+    """Return the comparison for a call; for a derivative (VJP), `allclose` replaces comparators of certain outputs.
 
-    Replaced are the comparators of factorizations, since a derivative is no factorization, and a user's own function.
-    `exact` and `shape` stay: they can compare any outputs.
+    It replaces the comparators of factorizations, since a derivative is not a factorization, and a user's own function.
+    `exact` and `shape` are not replaced, since they can compare any outputs.
     """
     is_for_any = how.compare in WITHOUT_TOLERANCE
     return structs.replace(how, compare=Comparison().compare) if check.vjp and not is_for_any else how
 
 
 def is_by_noise(golden: Golden, check: Check, dtype: str, tolerances: Tolerances = NO_TOLERANCES) -> bool:
-    """Return whether noise decides what the outputs of a dtype may be: no tolerance and no comparator was asked for.
+    """Return whether outputs of a dtype are compared by noise: neither a tolerance nor a comparator is set for them.
 
     Args:
-        golden: the golden, as it is compared.
-        check: the call that the outputs are of.
-        dtype: the dtype; whole numbers, which jump or are equal, have no tolerance.
-        tolerances: those of the policy, by platform. They count for a writer on that platform, whatever the reader.
+        golden: the golden, with the comparison that its policy gives it.
+        check: the call that returned the outputs.
+        dtype: the dtype. Whole numbers have no tolerance, since they either jump or must be equal.
+        tolerances: the tolerances of the policy, by platform. Those of the writer's platform count, whatever the
+            reader.
     """
     how = comparison_of(check, golden.compared_as.comparison)
     if dtype not in FLOATS:

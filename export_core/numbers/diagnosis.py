@@ -58,14 +58,14 @@ _FAR = 1000  # Times the largest expected number, and times what is allowed: a l
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The likely kind of a difference, and a histogram of its errors. Each is empty if nothing can be said."""
+    """The likely kind of a difference, and a histogram of its errors. A field is empty if nothing is known."""
 
     looks_like: str = ""
     histogram: str = ""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines for a message."""
+        """The lines of the diagnosis for a message."""
         kind = self.looks_like if self.looks_like.startswith(_NO_PATTERN) else f"looks like: {self.looks_like}"
         return tuple(line for line in (kind if self.looks_like else "", self.histogram) if line)
 
@@ -74,8 +74,9 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
     """Return the kind of difference between `actual` and `expected`, arrays of the same shape and dtype.
 
     `limit` is the allowed error of each element, as float64 of the same shape; None if elements must be equal. `dtype`
-    is the dtype of the computation if it differs from that of the arrays: parts of factorizations are made in doubles.
-    A pattern is named only if it explains nearly all elements that differ; if many differ, a sample is searched.
+    is the dtype of the outputs if the arrays have another one, as the parts of factorizations, which are computed in
+    doubles. A pattern is named only if it explains nearly all elements that differ; if many differ, a sample is
+    searched.
     """
     dtype = dtype or expected.dtype.name
     with np.errstate(all="ignore"):
@@ -100,11 +101,12 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
 
 
 class _Elements:
-    """The elements that differ and are finite on both sides; a sample of them if there are many.
+    """The elements that differ and are finite in both arrays, or a sample of them if they are many.
 
-    The whole arrays are `expected` and `actual`, in double precision, `differs`, and `limit`, what is allowed (None if
-    elements must be equal). The sample is `at`, its flat indices, and `want`, `got` and `allowed`, its values and
-    allowed errors. `eps` is the relative step of the dtype, 0 for integers, and `tiny` its smallest normal number.
+    `expected` and `actual` are the whole arrays, in double precision. `differs` marks the elements that differ, and
+    `limit` has the allowed errors (None if elements must be equal). The sample has the flat indices `at`, the values
+    `want` and `got`, and the allowed errors `allowed`. `eps` is the relative step of the dtype, 0 for integers, and
+    `tiny` its smallest normal number.
     """
 
     def __init__(self, expected: Array, actual: Array, limit: Array | None, differs: Array, dtype: str) -> None:
@@ -120,19 +122,19 @@ class _Elements:
 
     @property
     def close(self) -> float:
-        """The relative distance up to which two floats may be the same result, rounded in another order."""
+        """The largest relative distance between two floats that may be one result, rounded in different orders."""
         return min(8 * self.eps, max(self.eps, 1e-6))
 
     @property
     def vary(self) -> bool:
-        """Whether the expected values differ from each other. If they do not, too many patterns fit."""
+        """Whether the expected values differ from each other. If they are all equal, too many patterns fit."""
         return self.want.size == 1 or bool((np.abs(self.want - self.want[0]) > self.allowed).any())
 
     def fit(self, predicted: Array, cost: float = _FIXED_PATTERN_BITS, allowed: Array | None = None) -> float:
-        """Return the share of the elements that a pattern explains; 0 if that could be chance.
+        """Return the share of the elements that a pattern explains; 0 if it may explain them by chance.
 
-        `predicted` has the pattern's values, `cost` the bits that choosing the pattern costs, and `allowed` the allowed
-        errors; None takes those of the elements.
+        `predicted` are the values of the pattern, and `cost` is the number of bits that choosing the pattern costs.
+        `allowed` are the allowed errors; None for those of the elements.
         """
         allowed = np.maximum(self.allowed if allowed is None else allowed, self.close * np.abs(predicted))
         fits = np.abs(self.got - predicted) <= allowed
@@ -147,7 +149,7 @@ def _steps(dtype: str) -> tuple[float, float]:
 
 
 def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
-    """Return what elements that are NaN or infinite on one side only look like; empty if they fit no pattern."""
+    """Return the pattern of elements that are NaN or infinite in only one of two arrays; empty if they have none."""
     want, got, finite = want[one_sided], got[one_sided], want[np.isfinite(want)]
     if (np.isnan(want) & (got == 0)).mean() >= _NEARLY_ALL:
         return NAN_TO_ZERO
@@ -161,7 +163,7 @@ def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
 
 
 def _beyond_range(elements: _Elements) -> str:
-    """Return a text about numbers that are far beyond the range of the expected ones; empty if there are none."""
+    """Return a text about numbers far beyond the range of the expected numbers; empty if there are none."""
     sizes = np.abs(elements.expected)
     largest = float(sizes.max(initial=0.0, where=np.isfinite(sizes)))
     far = (np.abs(elements.got) > _FAR * largest) & (np.abs(elements.got - elements.want) > _FAR * elements.allowed)
@@ -185,7 +187,7 @@ def _pattern(elements: _Elements) -> str:
 
 
 def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
-    """Yield the names of the patterns, simple ones first, each with the share of the elements that it explains."""
+    """Yield the names of the patterns, simple patterns first, each with the share of the elements that it explains."""
     want, got, fit = elements.want, elements.got, elements.fit
     # Exactly 0 is no chance in floats; an integer has few values that it can be.
     bits = _MOST_BITS if elements.eps else np.log2(np.abs(want) + 1).mean()
@@ -216,9 +218,9 @@ def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
 
 
 def _simple(factor: complex) -> float:
-    """Return the whole number that a factor is close to, or the reciprocal of such a number; 0 if there is none.
+    """Return the whole number to which a factor is close, or the reciprocal of such a number; 0 if there is none.
 
-    The number 1 does not count, since it would change nothing.
+    The number 1 does not count, since multiplying by 1 changes nothing.
     """
     for value, invert in ((factor, False), (1 / factor if factor else 0.0, True)):
         whole = round(value.real) if abs(value) < 1e4 else 0
@@ -228,7 +230,7 @@ def _simple(factor: complex) -> float:
 
 
 def _in_digits(factor: complex) -> str:
-    """Return a factor in six digits, or as 1 and its difference from 1 where six digits would show only 1."""
+    """Return a factor in six digits, or as 1 plus its difference from 1 if six digits would show only 1."""
     text = f"{factor:.6g}"
     return f"1 {factor.real - 1:+.3g}".replace(" +", " + ").replace(" -", " - ") if text in ("1", "1+0j") else text
 
@@ -262,9 +264,9 @@ def _transposed(elements: _Elements) -> Iterator[tuple[str, float]]:
 
 
 def _without_pattern(elements: _Elements, dtype: str) -> str:
-    """Return a text about lost precision or rounding, else about the typical size of the errors.
+    """Return a text about lost precision or rounding, or else about the typical size of the errors.
 
-    It is empty if no precision was lost, and the elements are too few, all equal or booleans.
+    Without lost precision, the text is empty for elements that are too few, all equal, or booleans.
     """
     if elements.eps and (lost := _lost_precision(elements, dtype)):
         return lost
@@ -276,7 +278,7 @@ def _without_pattern(elements: _Elements, dtype: str) -> str:
 
 
 def _lost_precision(elements: _Elements, dtype: str) -> str:
-    """Return a text about the loss of precision that errors of floats look like; empty if they do not look like it."""
+    """Return a text about the loss of precision that explains the errors of floats; empty if none explains them."""
     expected, actual = elements.expected.reshape(-1), elements.actual.reshape(-1)
     if expected.size > _SAMPLE:
         sample = np.random.default_rng(0).integers(0, expected.size, _SAMPLE)
@@ -308,8 +310,8 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
 def _rounding(elements: _Elements, want: Array, got: Array) -> str:
     """Return a text that says that the errors look like rounding; empty if they do not.
 
-    Such errors are near the allowed ones, small beside the largest element, similar in size, and of both signs. `want`
-    and `got` are elements of the whole array.
+    Errors of rounding are near the allowed errors, small compared with the largest element, similar in size, and of
+    both signs. `want` and `got` are expected and actual elements of the whole array.
     """
     errors = np.abs(elements.got - elements.want)
     if elements.limit is not None and (errors > NEAR * elements.allowed).any():
@@ -330,10 +332,10 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
 
 
 def _level(elements: _Elements, want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
-    """Return a text that names the float type that makes errors of this size; empty if no type does.
+    """Return a text that names the float type whose rounding causes errors of this size; empty if no type does.
 
-    The errors must be distributed as those of rounding are. `want` and `got` are elements of the whole array. `types`
-    are the narrower types that are possible, with the bits of their mantissas.
+    The errors must be distributed like errors of rounding. `want` and `got` are expected and actual elements of the
+    whole array. `types` are the narrower types that are possible, with the bits of their mantissas.
     """
     want, got = _once(want, got)
     if want.size < _MANY or not _is_random(want, got):
@@ -356,19 +358,19 @@ def _level(elements: _Elements, want: Array, got: Array, types: Sequence[tuple[s
 
 
 def _once(want: Array, got: Array) -> tuple[Array, Array]:
-    """Return each expected value once, in rising order, with the actual value of its first element.
+    """Return the different expected values in rising order, each with the actual value of its first element.
 
-    An element that is there twice, as in a symmetric matrix, would look like a neighbour with the same error.
+    A value that occurs twice, as in a symmetric matrix, would look like two neighbours with the same error.
     """
     values, first = np.unique(want, return_index=True)
     return values, got[first]
 
 
 def _is_related(want: Array, got: Array) -> bool:
-    """Return whether errors rise or fall as the values rise, or are larger where the values are near zero.
+    """Return whether errors rise or fall with the values, or are larger where the values are near zero.
 
-    The errors of a formula with a different constant often do. Those of a wave with a different frequency are largest
-    where the wave is zero.
+    The errors of a formula with a different constant often rise or fall in this way. The errors of a wave with a
+    different frequency are largest where the wave is zero.
     """
     errors, least = got - want, max(_RELATED, 3 / math.sqrt(want.size))
     return abs(_correlation(want.real, errors.real)) > least or _correlation(np.abs(want), np.abs(errors)) < -least
@@ -384,8 +386,8 @@ def _correlation(one: Array, other: Array) -> float:
 def _is_smooth(elements: _Elements) -> bool:
     """Return whether nearly all errors of neighbours along an axis have the same sign.
 
-    An integration over time drifts so if a constant is another one, and also if it is computed in a narrower type:
-    nothing here tells these two causes apart.
+    An integration over time drifts in this way if a constant is different, and also if it is computed in a narrower
+    type. This function cannot distinguish these two causes.
     """
     want, errors = elements.expected.real, (elements.actual - elements.expected).real
     for axis in range(errors.ndim):
@@ -400,7 +402,7 @@ def _is_smooth(elements: _Elements) -> bool:
 def _is_predicted(elements: _Elements) -> bool:
     """Return whether the values in a row predict the row's errors, as position and speed do if the time is wrong.
 
-    Only arrays with few columns are looked at. With many columns, rounded weights make such errors too.
+    The answer is False for arrays with many columns, where rounded weights cause such errors too.
     """
     want, errors = elements.expected.real, (elements.actual - elements.expected).real
     if want.ndim < 2 or not 1 < want.shape[-1] <= _FEW_COLUMNS:
@@ -416,9 +418,10 @@ def _is_predicted(elements: _Elements) -> bool:
 
 
 def _is_random(want: Array, got: Array) -> bool:
-    """Return whether errors have both signs, also among neighbours in size.
+    """Return whether errors have both signs, also among elements of nearly the same value.
 
-    The errors of a different formula depend on the value, so that neighbours have the same sign.
+    The errors of a different formula depend on the value, so that elements of nearly the same value have errors of the
+    same sign.
     """
     order = np.argsort(want.real, kind="stable")
     signs = (got - want).real[order] > 0
@@ -431,7 +434,7 @@ def _power(value: float) -> str:
 
 
 def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, dtype: str) -> str:
-    """Return a line with how many elements have errors of which size; empty for small or boolean arrays.
+    """Return a line with the number of elements for each size of errors; empty for small or boolean arrays.
 
     Errors of floats are counted in units of the allowed error, or of the last place if elements must be equal. Errors
     of integers are counted in units of 1.
@@ -454,10 +457,10 @@ def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, d
 
 
 def error_grid(absolute: Array, limit: Array | None) -> ErrorGrid | None:
-    """Return where in an array its errors are; None if all errors are 0, as for a zero of another sign.
+    """Return the errors in the parts of an array; None if all errors are 0, as for a zero with another sign.
 
     Args:
-        absolute: The absolute error of each element, infinite where one side is not finite.
+        absolute: The absolute error of each element, infinite where one of both values is not finite.
         limit: The allowed error of each element, of the same shape; None if elements must be equal.
     """
     limit = np.zeros(absolute.shape) if limit is None else np.where(np.isfinite(limit), limit, 0.0)
@@ -480,15 +483,18 @@ def error_grid(absolute: Array, limit: Array | None) -> ErrorGrid | None:
 
 
 def _as_matrix(values: Array) -> Array:
-    """Return an array as a matrix: its last axis across, all other axes down. A single column becomes a row."""
+    """Return an array as a matrix: its last axis becomes the columns, and all other axes together become the rows.
+
+    A single column becomes a row.
+    """
     matrix = values.reshape(-1, values.shape[-1] if values.ndim > 1 else values.size)
     return matrix.T if matrix.shape[1] == 1 else matrix
 
 
 def _in_few_digits(error: float, allowed: float) -> tuple[float | None, float]:
-    """Return an error and what is allowed, in three digits, or in all if three do not show which is larger.
+    """Return an error and the allowed error in three digits, or in all digits if three do not show which is larger.
 
-    An infinite error is None.
+    An infinite error is returned as None.
     """
     if not math.isfinite(error):
         return None, float(f"{allowed:.3g}")

@@ -19,13 +19,13 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def finfo(dtype: str) -> "np.finfo[np.floating]":
-    """Return the facts of a float type as `np.finfo` has them, also for the narrow types of `ml_dtypes`."""
+    """Return the `np.finfo` of a float type, or the `finfo` of `ml_dtypes` for its narrow types."""
     info: np.finfo[np.floating] = narrow_dtypes().finfo(dtype)
     return info
 
 
 def to_double(values: Array) -> Array:
-    """Return the values in double precision, real or complex, so that computing with them adds no errors that count."""
+    """Return values in double precision, real or complex, so that computing with them adds no significant errors."""
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
@@ -33,7 +33,7 @@ def to_double(values: Array) -> Array:
 def largest(values: Array, axes: int) -> Array:
     """Return the largest finite magnitude over the last `axes` axes, as float64; 0 if no element is finite.
 
-    These axes remain, with size 1.
+    In the result, these axes have the size 1.
     """
     last = tuple(range(-axes, 0))
     magnitudes = np.abs(np.where(np.isfinite(values), values, 0))
@@ -41,10 +41,10 @@ def largest(values: Array, axes: int) -> Array:
 
 
 def ulp_distance(one: Array, other: Array) -> Array:
-    """Return the distance of elements of the same float dtype in units in the last place, as uint64.
+    """Return the distances between elements of two arrays of one float dtype in units in the last place, as uint64.
 
-    Neighbours are 1 apart, the two zeros 0. The distance of complex numbers is the larger distance of their parts. An
-    infinity is the neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
+    Neighbours have the distance 1, and the two zeros have the distance 0. The distance of complex numbers is the larger
+    distance of their parts. An infinity is the neighbour of the largest number. A distance from NaN has no meaning.
     """
     if one.dtype.name in _PARTS:
         dtype = _PARTS[one.dtype.name]
@@ -60,8 +60,8 @@ def ulp_distance(one: Array, other: Array) -> Array:
 def _steps_from_zero(values: Array) -> tuple[Array, Array]:
     """Return how many representable numbers each element is away from zero, and which have the sign bit set.
 
-    In every format but float8_e8m0fnu the highest bit is the sign. The other bits, read as an integer, count the
-    numbers up from zero: since the exponent is above the mantissa, the next integer is always the next number.
+    In every format but float8_e8m0fnu, the highest bit is the sign. The other bits, read as an integer, count the
+    numbers from zero up, since the exponent is in higher bits than the mantissa.
     """
     bits = np.asarray(values, order="C").view(f"u{values.dtype.itemsize}").astype(np.uint64)
     if values.dtype.name.endswith("fnu"):  # float8_e8m0fnu has powers of two only, and no sign
@@ -71,15 +71,15 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
 
 
 def in_hex(value: np.generic) -> str:
-    """Return the bits of a number as hexadecimal digits, the highest first; of a complex one its two parts."""
+    """Return the bits of a number as hexadecimal digits, the highest first; of both parts of a complex number."""
     width = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
     return " ".join(f"{int(part):0{2 * width}x}" for part in np.frombuffer(value.tobytes(), f"u{width}"))
 
 
 def bits_of(leaves: Sequence[Leaf]) -> bytes:
-    """Return a digest of flat outputs: of the dtype, the shape and the bytes of each, in order.
+    """Return a digest of the dtypes, shapes and bytes of flat outputs, in order.
 
-    NaN payloads and signs of zeros count.
+    The digest depends on payloads of NaN and on signs of zeros, too.
     """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for leaf in leaves:
@@ -90,7 +90,7 @@ def bits_of(leaves: Sequence[Leaf]) -> bytes:
 
 
 def nearly_same(new: Leaf | None, old: Leaf | None) -> bool:
-    """Return whether two inputs have the same type, and elements that differ at most in a float's last digits."""
+    """Return whether two inputs have the same type, and differ at most in the last digits of floats."""
     if new is None or old is None or str(new) != str(old):
         return False
     if bits_of([new]) == bits_of([old]):

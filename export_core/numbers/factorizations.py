@@ -19,7 +19,7 @@ from export_core.numbers.elements import largest, to_double
 
 @dataclass(frozen=True)
 class Part:
-    """An expected and an actual array, such as the product of the factors, compared in place of the factors."""
+    """An expected and an actual array that are compared in place of factors, such as the product of the factors."""
 
     what: str
     expected: Array
@@ -39,16 +39,17 @@ Factors = Sequence[Array]
 class Sides:
     """The expected and the actual factors of one factorization.
 
-    In its methods, `of` is the index of the output whose dtype decides the tolerance of the part.
+    The argument `of` of its methods is the index of the output whose dtype decides the tolerance of the part.
     """
 
     expected: Factors
     actual: Factors
 
     def masks(self) -> list[Part]:
-        """Return a part for each output that is not finite everywhere, with zeros for its finite elements.
+        """Return a part for each output with NaN or infinities, which has zeros in place of the finite elements.
 
-        These are compared by element: in a product of factors, one NaN would hide everything else.
+        The elements of these parts are compared one by one, since one NaN would hide everything else in a product of
+        factors.
         """
 
         def zero_if_finite(values: Array) -> Array:
@@ -61,14 +62,14 @@ class Sides:
         ]
 
     def output(self, what: str, of: int) -> Part:
-        """Return a part for a factor that is compared as it is: the vector that is the output number `of`."""
+        """Return a part for a factor that is compared unchanged: the output with the index `of`, a vector."""
         want = self.expected[of]
         return Part(what, to_double(want), to_double(self.actual[of]), want.dtype.name, largest(want, 1), of)
 
     def matrix(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
         """Return a part for the matrix that `make` computes from the factors.
 
-        Each matrix of a batch is measured by its own largest element.
+        The tolerance for each matrix of a batch depends on the largest element of this matrix.
         """
         matrix = make(self.expected)
         return Part(what, matrix, make(self.actual), self.expected[of].dtype.name, largest(matrix, 2))
@@ -83,13 +84,14 @@ class Sides:
         return replace(self.matrix(what, products, of), is_identity=True)
 
     def equal(self, what: str, make: Callable[[Factors], Array]) -> Part:
-        """Return a part for what `make` computes from the factors, which must be equal without any tolerance."""
+        """Return a part for the array that `make` computes from the factors, which must be equal without tolerance."""
         return Part(what, make(self.expected), make(self.actual), "bool")
 
     def excess(self, what: str, make: Callable[[Factors], Array], of: int, scale: Array) -> Part:
-        """Return a part of a comparison: the amounts by which something is too large, all 0 if the factors are right.
+        """Return a part for the amounts by which elements are too large; all are 0 if the factors are right.
 
-        `make` computes these amounts; negative ones count as 0. `scale` times the relative tolerance is allowed.
+        `make` computes the amounts from the factors, and negative amounts count as 0. The allowed error is `scale`
+        times the relative tolerance.
         """
         expected, actual = (np.maximum(make(side), 0.0) for side in (self.expected, self.actual))
         return Part(what, expected, actual, self.expected[of].dtype.name, scale)
@@ -101,7 +103,7 @@ Comparator = Callable[[Sides], list[Part]]
 def eigh(sides: Sides) -> list[Part]:
     """Return parts for the eigenvalues w, in order, and for the vectors V: V diag(w) V^H and V^H V.
 
-    NumPy gives (w, V), jax.lax gives (V, w).
+    NumPy returns (w, V), and jax.lax returns (V, w).
     """
     # Values have one axis less than vectors, so their order shows in any batch.
     values, vectors = (0, 1) if sides.expected[0].ndim < sides.expected[1].ndim else (1, 0)
@@ -138,7 +140,7 @@ def svd(sides: Sides) -> list[Part]:
 def qr(sides: Sides) -> list[Part]:
     """Return parts for Q R, for Q^H Q, and for the elements of R below its diagonal.
 
-    A third output is a permutation of columns by pivoting, with which the diagonal of |R| must not grow.
+    If there is a third output, it is the permutation of columns by pivoting; then the diagonal of |R| must not grow.
     """
 
     def rebuilt(outputs: Factors) -> Array:
@@ -147,7 +149,7 @@ def qr(sides: Sides) -> list[Part]:
 
     # R's rows may turn, so only the magnitudes of its diagonal say whether the pivots were the largest.
     def growth(outputs: Factors) -> Array:
-        """Return the growth of |R|'s diagonal from each element to the next; with pivoting it must not grow."""
+        """Return the growth of |R|'s diagonal between neighbouring elements; with pivoting, none may be positive."""
         return np.diff(np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1)), axis=-1)
 
     parts = [
@@ -165,8 +167,8 @@ def qr(sides: Sides) -> list[Part]:
 def lu(sides: Sides) -> list[Part]:
     """Return parts for P^-1 L U, which is the factorized matrix, and for elements of L that are larger than 1.
 
-    If rows tie for a pivot, any of them may be chosen. So pivots and permutations may differ from the expected ones, if
-    they belong together.
+    If several rows are equally good pivots, any of them may be chosen. So pivots and permutations may differ from the
+    expected outputs, as long as they fit each other.
     """
     if any(output.dtype.kind not in "iu" for output in sides.expected[1:]):
         raise ValueError("expected pivots that are integers")
@@ -210,8 +212,8 @@ def schur(sides: Sides) -> list[Part]:
     def misformed(outputs: Factors) -> Array:
         """Return which elements of the first diagonal below the main one should be zero and are not.
 
-        A 2x2 block is right only for a pair of complex eigenvalues: then its discriminant is negative. Blocks must not
-        overlap.
+        A 2x2 block is right only for a pair of complex eigenvalues, that is, if its discriminant is negative. Blocks
+        must not overlap.
         """
         triangle = to_double(outputs[0])
         below = np.diagonal(triangle, -1, -2, -1)
@@ -235,8 +237,8 @@ def schur(sides: Sides) -> list[Part]:
 def eig(sides: Sides) -> list[Part]:
     """Return parts for the eigenvalues w in any order, and for the vectors V of any phase.
 
-    Vectors are compared by their norms and by V diag(w) V^-1. For left vectors this product is not the factorized
-    matrix, but it is as unique as for right vectors.
+    Vectors are compared by their norms and by V diag(w) V^-1. For left vectors, this product is not the factorized
+    matrix, but it is still unique.
     """
     expected, actual = sides.expected, sides.actual
     name = expected[0].dtype.name
@@ -259,7 +261,7 @@ def eig(sides: Sides) -> list[Part]:
 
 
 class Factorization(NamedTuple):
-    """A comparator, and which outputs it takes: their meaning, and how many there may be."""
+    """A comparator of a factorization, with the meaning of the outputs that it takes and how many there may be."""
 
     comparator: Comparator
     meaning: str
@@ -279,7 +281,7 @@ FACTORIZATIONS = {
 def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
     """Return the parts that the comparator of a factorization compares.
 
-    Raises `CompareError` if the outputs cannot be such factors, by their number, dtypes or shapes.
+    Raises `CompareError` if the number, dtypes or shapes of the outputs do not fit this factorization.
     """
     factorization = FACTORIZATIONS[name]
     try:
@@ -296,9 +298,9 @@ ORTHONORMAL = 0.01  # How far inner products of vectors may be from the identity
 
 
 def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
-    """Return whether a writer's outputs are factors as they are: of the right shapes, and with orthonormal vectors.
+    """Return whether outputs of a writer are unchanged factors: with the right shapes, and with orthonormal vectors.
 
-    Factors that the program has masked or cut are not, nor are factors with NaN.
+    False for factors that the program has masked or cut, and for factors with NaN.
     """
     factors = [outputs[output] for output in group.outputs]
     try:
@@ -323,7 +325,7 @@ def adjoint(matrix: Array) -> Array:
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """Return the order of rows after the swaps that LAPACK's pivots ask for; rows are counted from 0.
+    """Return the order of rows after the swaps that LAPACK's pivots define. Rows are counted from 0.
 
     Pivots that are out of range are clipped.
     """
@@ -345,10 +347,10 @@ def undo_permutation(matrix: Array, permuted: Array, axis: int) -> Array:
 
 
 def match_eigenvalues(expected: Array, actual: Array) -> Array:
-    """Return, for each expected eigenvalue, the index of the actual one that it is paired with.
+    """Return, for each expected eigenvalue, the index of the actual eigenvalue with which it is paired.
 
-    The sum of the distances within pairs is the least possible. Sorting would not do: if real parts nearly tie, an
-    error in the last place exchanges the members of conjugate pairs.
+    The sum of the distances within pairs is the least possible. Sorting would not be enough: if real parts are nearly
+    equal, an error in the last place exchanges the members of conjugate pairs.
     """
     size = expected.shape[-1]
     order = np.tile(np.arange(size), (*expected.shape[:-1], 1))
@@ -374,7 +376,7 @@ def match_eigenvalues(expected: Array, actual: Array) -> Array:
 def condition_number(vectors: Array) -> Array:
     """Return the condition number of each matrix of vectors, at most WORST_CONDITION.
 
-    Its shape (..., 1, 1) broadcasts with the matrices.
+    The shape (..., 1, 1) of the result broadcasts with the matrices.
     """
     if vectors.size == 0:
         return np.ones((*vectors.shape[:-2], 1, 1))

@@ -22,7 +22,8 @@ def leaf_paths(manifest: Manifest, artifact: Artifact) -> tuple[list[str], list[
 def call_paths(golden: Golden, order: int) -> tuple[list[str], list[str]]:
     """Return the path of each flat argument and of each flat result of a call, in the trees of the function.
 
-    For a derivative of the order `order`, the path of a cotangent or of a result says what it belongs to.
+    For a derivative of the order `order`, the path of a cotangent names its result, and the path of a result its
+    argument.
     """
     arguments, results = leaf_paths(golden.manifest, golden.read_artifact())
     for _ in range(order):
@@ -31,19 +32,19 @@ def call_paths(golden: Golden, order: int) -> tuple[list[str], list[str]]:
 
 
 def output_name(call: str, number: int) -> str:
-    """Return the name of an output of a call in records: ``vjp1/0``, and ``0`` of the plain one."""
+    """Return the name of a call's output in records, such as ``vjp1/0``, or ``0`` for the plain call."""
     return f"{call}/{number}".removeprefix("/")
 
 
 def call_in_words(call: str) -> str:
-    """Return the name of a further call as messages have it: ``call1 (exported.also)``, ``vjp1``."""
+    """Return the name of a further call for messages, such as ``call1 (exported.also)`` or ``vjp1``."""
     return f"{call} (exported.also)" if re.fullmatch(r"call\d+", call) else call
 
 
 def output_paths(golden: Golden) -> dict[str, str]:
-    """Return the path of each output of a golden's calls in the trees of its function, by the output's name.
+    """Return, by output name, the path of each output of a golden's calls in the trees of the function.
 
-    Raises `ArtifactError` or `GoldenError` if its artifact cannot be read.
+    Raises `ArtifactError` or `GoldenError` if the artifact of the golden cannot be read.
     """
     return {
         output_name(check.name, number): path
@@ -53,10 +54,10 @@ def output_paths(golden: Golden) -> dict[str, str]:
 
 
 def outputs_named(golden: Golden, check: Check, *, with_call: bool = False) -> Named:
-    """Return the function that names the outputs of a call in messages: by number, and by path where that is known.
+    """Return a function that returns the name of a call's output for messages: its number and, if known, its path.
 
-    `with_call` adds the name of the call: ``vjp1/0``. The artifact is read when the first name is asked for. If it
-    cannot be read, names are numbers alone.
+    If `with_call` is true, the name includes the call: ``vjp1/0``. The first call of the function reads the artifact.
+    If that fails, names have no paths.
     """
 
     @functools.cache

@@ -78,7 +78,7 @@ NOT_ROUNDED = "NotMovedError"
 
 @dataclass(frozen=True)
 class MeasuredNoise:
-    """How far the outputs of a golden moved when its writer computed them in other orders of rounding."""
+    """The measured noise of a golden: how far its outputs moved when its writer rounded in other ways."""
 
     record: NoiseRecord  # The record for the golden's manifest.
     data: bytes  # The content of its noise.npz.
@@ -95,10 +95,10 @@ def with_noise(
 
 
 def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
-    """Return the noise of a stored golden that equals the one about to be written in everything else.
+    """Return the noise of the stored golden that equals, in all but noise, a golden that is about to be written.
 
     None if there is no such golden, or if its noise is damaged or was measured by another release or on another
-    processor. `as_stored` says which evidence may differ.
+    processor. `as_stored` defines which evidence may differ.
     """
     generations = store.readable(manifest.case)
     golden = next((golden for golden in generations if golden.manifest.writer.id == manifest.writer.id), None)
@@ -120,7 +120,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
 
 
 def not_measured(golden: Golden) -> str:
-    """Return why no environment can measure the noise of this golden; empty if one can."""
+    """Return why the noise of a golden cannot be measured in any environment; empty if it can be measured."""
     manifest = golden.manifest
     if manifest.options.without_outputs:
         return "it has no outputs"
@@ -136,8 +136,8 @@ def lacks_noise(golden: Golden) -> bool:
 class OtherKernel:
     """A process whose LAPACK computes with another kernel of OpenBLAS, as on another processor.
 
-    It is started for the first golden that calls LAPACK, unless this processor can run no other kernel. It is warm,
-    like all processes that measure: a cold process dies at a LAPACK call of jaxlib up to 0.9.2.
+    The process is started for the first golden that calls LAPACK, unless this processor can run no other kernel. It is
+    warm, like all processes that measure noise, since cold processes of old jaxlibs crash at a LAPACK call.
     """
 
     def __init__(self) -> None:
@@ -145,9 +145,9 @@ class OtherKernel:
         self.close = self._workers.close
 
     def run(self, golden: Golden, environment: Environment, request: Request) -> tuple[str, dict[str, Path]]:
-        """Run the calls of a golden, and return the name of the kernel and the files of the outputs by call.
+        """Run the calls of a golden, and return the name of the kernel and, by call, the files of outputs.
 
-        Both are empty if the golden does not call LAPACK, if there is no other kernel, or if the run fails.
+        Both results are empty if the golden does not call LAPACK, if there is no other kernel, or if the run fails.
         """
         core = other_openblas_core(environment.variables)
         if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
@@ -168,11 +168,12 @@ def measure_noise(
 ) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in processes of a worker, and return the noise.
 
-    A variant that raises an error or ends its process is left out, and recorded with its message. With `other`, a
-    golden that calls LAPACK also runs on another kernel. With `first_runs`, the first process is cold, and its reply is
-    stored for the golden's first replay.
+    A variant that raises an error or ends its process is left out, and recorded with its message. If `other` is given,
+    a golden that calls LAPACK also runs on another kernel. If `first_runs` is given, the first process is cold, and its
+    reply is stored for the golden's first replay.
 
-    If a call itself fails or does not run on cpu, return the reason as text. Raises `WorkerDied` if the worker is lost.
+    If a call of the golden itself fails or does not run on cpu, the reason is returned as text. Raises `WorkerDied` if
+    the worker dies.
     """
     if reason := not_measured(golden):
         return reason
@@ -190,7 +191,7 @@ def measure_noise(
         others = OtherInputs(golden, request.checks[0], scratch / "other inputs")
 
         def run() -> Reply:
-            """Run the calls with all variants that have not failed, those with other inputs first."""
+            """Run the calls with all variants that have not failed; variants with other inputs come first."""
             left = {name: tuple(one for one in of if one.name not in failed) for name, of in variants_of.items()}
             left[""] = (*others.variants, *left[""])
             checks = tuple(replace(check, variants=left[check.name]) for check in request.checks)
@@ -230,7 +231,7 @@ def measure_noise(
 def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
     """Write the inputs for the variants of a call, and yield the variants, such as ``vjp1/inside 0``.
 
-    Variants that need no new program come first.
+    Variants that run the program unchanged come first.
     """
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
@@ -241,7 +242,10 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
     def write_moved(seed: int, ulps: int) -> str:
-        """Write inputs moved by up to `ulps` units, and return their file; the given file if there are no floats."""
+        """Write inputs moved by up to `ulps` units to a file, and return its path.
+
+        If there are no floats, return the path of the unmoved inputs.
+        """
         if not has_floats:
             return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
@@ -260,13 +264,13 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:
-    """Return whether two variants run the same rewritten program: they are variants of the same call."""
+    """Return whether two variants run the same rewritten program, since both rewrite the program of the same call."""
     calls = {variant.name.rpartition("/")[0] for variant in (one, other)}
     return len(calls) == 1 and bool(one.numbers and other.numbers)
 
 
 def _ending(reply: Reply) -> str:
-    """Return, in one line, how a process ended whose reply is not "ok"."""
+    """Return, in one line, why a process failed, from its reply."""
     if reply.end in ("timeout", "memory"):
         timeout = f"took more than {LIMIT:g} seconds of processor time"
         return {"timeout": timeout, "memory": "used more memory than a cell may"}[reply.end]
@@ -286,15 +290,15 @@ def _measured(
     kernel: str,
     by_kernel: Mapping[str, Path],
 ) -> MeasuredNoise:
-    """Return the noise of a golden, from the outputs that its calls, their variants and another `kernel` wrote.
+    """Return the noise of a golden, from the outputs of its calls, of their variants, and of another kernel.
 
     Args:
         golden: the golden.
-        jaxlib: the release that measured.
-        calls: the calls by their file of expected outputs.
-        failed: why variants failed, by variant; reasons that are found here are added.
+        jaxlib: the jaxlib that ran the calls.
+        calls: the calls, by the name of their file of expected outputs.
+        failed: the reasons why variants failed, by variant. Reasons that this function finds are added.
         kernel: the name of the other kernel; empty if there was none.
-        by_kernel: the files of the outputs of that kernel, by call.
+        by_kernel: the files with the outputs of the other kernel, by call.
     """
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     jumping: dict[str, tuple[int, int]] = {}
@@ -351,9 +355,9 @@ def _measured(
 def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
     """Return whether the rewritten program of a call computes something other than the plain program.
 
-    Its outputs then differ from those of the plain program by many times its own noise, and by a noticeable part of the
-    largest number. Some releases took a transposed matrix for an untransposed one in this way. `names` are the variants
-    that ran the rewritten program.
+    The outputs of both then differ by many times the noise of the rewritten program, and by a noticeable part of the
+    largest number. Some releases took a transposed matrix for an untransposed matrix in this way. `names` are the
+    variants that ran the rewritten program.
     """
     outputs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name in names}
     still = next((name for name in names if _variant(name) == UNOPTIMIZED), "")
@@ -393,7 +397,10 @@ Measured = tuple[Golden, MeasuredNoise | str]
 
 
 def measure_goldens(goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]) -> Iterator[Measured]:
-    """Yield each golden with its noise, or why it has none; first the goldens that no environment can measure."""
+    """Yield each golden with its noise, or with the reason why it has none.
+
+    Goldens whose noise cannot be measured in any environment come first.
+    """
     calendar = policy.calendar()
     by_writer: dict[Release, list[Golden]] = {}
     for golden in goldens:
@@ -416,8 +423,8 @@ def _of_writer(
 ) -> Iterator[Measured]:
     """Yield the goldens of one writer, each with its noise, or with the reason why it has none.
 
-    The first of `releases`, which is the writer's own, measures them. If its environment cannot be built or its worker
-    dies, later releases measure those that are left.
+    The noise is measured by the first of `releases`, which is the release of the writer. If its environment cannot be
+    built or its worker dies, later releases measure the goldens that are left.
     """
     left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}
@@ -444,7 +451,7 @@ def _of_writer(
 def _in_release(
     goldens: Sequence[Golden], environment: Environment, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
-    """Yield each of these goldens with its noise, measured in this environment, or why it has none.
+    """Yield each of these goldens with its noise, measured in this environment, or with the reason why it has none.
 
     Raises `WorkerDied` if the worker does not start.
     """
@@ -468,7 +475,7 @@ def _in_release(
 def add_noise(
     store: GoldenStore, goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]
 ) -> Iterator[str]:
-    """Measure the noise of stored goldens, store it with them, and yield lines about each and about all."""
+    """Measure the noise of stored goldens, add it to them, and yield lines about each golden and a line about all."""
     known = 0
     for golden, measured in measure_goldens(goldens, policy, notify):
         if isinstance(measured, str):

@@ -65,10 +65,10 @@ LARGE = 0.1  # An element whose noise is above this part of the output's largest
 
 
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
-    """Return the noise of each output: the farthest that each element moves from the plain run in any variant.
+    """Return the noise of each output: for each element, its largest distance from the plain run in any variant.
 
-    It is None for keys and float0, which are not numbers. A variant in which an element is not finite does not count
-    for this element: to move an input across a pole shows nothing about a reader, whose inputs are exact.
+    The noise of keys and float0 is None, since they are not numbers. A variant in which an element is not finite does
+    not count for this element: moving an input across a pole shows nothing about a reader, whose inputs are exact.
     """
     wanted = [leaf.numpy() for leaf in plain]
     noises = [None if leaf.dtype in KEYS or leaf.dtype == "float0" else np.zeros(leaf.shape) for leaf in plain]
@@ -85,8 +85,9 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     """Return a leaf whose floats are each moved at random by up to `ulps` units in the last place, up or down.
 
-    Zeros stay: they are masks and padding, which rounding does not change. Elements that are not finite stay too. So do
-    types other than floats, and floats of 8 bits and fewer, whose unit is an eighth of the value or more.
+    Zeros are not moved, since they are masks and padding, which rounding does not change. Elements that are not finite
+    are not moved either. Other types are not moved at all, nor are floats of at most 8 bits, whose unit is an eighth of
+    the value or more.
     """
     if leaf.dtype not in FLOATS or leaf.data.itemsize == 1:
         return leaf
@@ -102,10 +103,10 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
 
 
 def count_undecided(leaf: Leaf, noise: Array) -> int:
-    """Return how many elements of an output would not show a wrong number, since their noise is too large.
+    """Return how many elements of an output have so much noise that a wrong number would pass.
 
-    `noise` is the measured noise; elements are judged by `noise_with_floors`, as in a comparison. If an output is zero
-    in all runs, no element counts: any other number would be seen.
+    `noise` is the measured noise, to which `noise_with_floors` adds as in a comparison. If an output is zero in all
+    runs, no element counts, since any other number would fail.
     """
     expected, largest = leaf.numpy(), scale_of([leaf])
     if not largest:
@@ -125,14 +126,14 @@ def scale_of(leaves: Iterable[Leaf]) -> float:
 
 @dataclass(frozen=True)
 class Whole:
-    """The facts about a whole array that a piece of it needs."""
+    """The facts about a whole array that are needed to compare a piece of the array."""
 
     largest: float  # The largest finite magnitude of its elements.
     lent: float  # The noise that its elements lend each other (`_lent`).
 
     @classmethod
     def of(cls, expected: Array, noise: Array | None) -> Whole:
-        """Return the facts of a flat array that its pieces need. The array itself is read in pieces, to save memory."""
+        """Return the facts about a flat array, which is read in pieces to save memory."""
         spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
         largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
         return cls(largest, 0.0 if noise is None else float(_lent(noise)))
@@ -146,16 +147,17 @@ def noise_with_floors(
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
-    """Return the noise by which elements are compared: the measured noise, but at least what rounding gives.
+    """Return the noise by which elements are compared: the measured noise, but at least the error of rounding.
 
-    Another floor follows from the noise of all elements (`_lent`), since few runs may by chance have moved an element
-    only a little. Types of at most 8 bits have no floors: for them, the measured noise is returned.
+    The noise of all elements together (`_lent`) is another lower bound, since the few runs may by chance have moved an
+    element only a little. Types of at most 8 bits have no lower bounds: for them, the measured noise is returned.
 
     Args:
         expected: the outputs that the writer saw, or arrays made from them in double precision.
         noise: the measured noise of each element.
         dtype: the dtype of the outputs.
-        scale: the magnitude that counts for rounding if it is larger than the element's. It broadcasts with `expected`.
+        scale: the magnitude that counts for rounding if it is larger than that of the element. It broadcasts with
+            `expected`.
         whole: facts about the whole array, if these elements are a piece of it.
     """
     magnitudes = np.maximum(_finite_magnitudes(expected), 0.0 if scale is None else scale)
@@ -175,17 +177,18 @@ def _units(eps: float) -> float:
 
 @np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _finite_magnitudes(values: Array) -> Array:
-    """Return the magnitudes of elements as float64, 0 for those that are not finite."""
+    """Return the magnitudes of elements as float64; 0 for elements that are not finite."""
     magnitudes = np.abs(to_double(values))
     return np.where(np.isfinite(magnitudes), magnitudes, 0.0)
 
 
 def _lent(noise: Array) -> Array:
-    """Return the least noise that any element counts as having: few runs may by chance have moved it only a little.
+    """Return the lower bound of an element's noise that follows from the noise of all elements of its array.
 
-    It is the lower quartile of the noise of n elements times √(ln n / ln `DRAWS`). The root is the ratio of the largest
-    of n normal draws to the largest of `DRAWS`. Without it, a reader would move some of 10,000 elements farther than
-    the writer's few runs moved any.
+    The bound is needed because the few runs may by chance have moved an element only a little. It is the lower quartile
+    of the noise of n elements times √(ln n / ln `DRAWS`). This root is the ratio of the largest of n normal draws to
+    the largest of `DRAWS` draws. Without the root, a reader would move some of 10,000 elements farther than the
+    writer's few runs moved any.
     """
     if not noise.size:
         return np.asarray(0.0)
@@ -210,9 +213,10 @@ With `FACTOR` times the noise an element may be off by twice its jump.
 def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[Array | None, int]:
     """Return the noise of an output (None if it must be equal), and how many of its elements jump.
 
-    `leaf` is the output of the plain run. `near` is how far its elements moved in runs with single units, and `far` in
-    runs with up to `ULPS` units; both are 0 if there were no such runs. If the output is of integers, booleans or
-    floats of 8 bits and fewer, each element that ever moved jumps: it is an index, a count or a rounded number.
+    `leaf` is the output of the plain run. `near` is how far its elements moved in runs that move by single units, and
+    `far` in runs that move by up to `ULPS` units; both are 0 if there were no such runs. In an output of integers,
+    booleans or floats of at most 8 bits, each element that ever moved counts as a jump: it is an index, a count or a
+    rounded number.
     """
     if near is None or far is None:
         return None, 0
@@ -235,7 +239,7 @@ def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[
 
 @dataclass(frozen=True)
 class CallNoise:
-    """The noise of a call's outputs, as its golden has it."""
+    """The noise of a call's outputs, as the golden of the call stores it."""
 
     outputs: Noise = ()
     factor: float = FACTOR  # How many times its noise an element may be off.
@@ -247,7 +251,7 @@ NO_NOISE = CallNoise()  # The noise of a golden whose writer measured none.
 def call_noise(golden: Golden) -> dict[str, CallNoise]:
     """Return the noise of a golden's outputs, by the name of their file.
 
-    The dict is empty if no noise was measured. Files of calls whose runs all failed are not in it.
+    The result is empty if no noise was measured. It has no files of calls whose runs all failed.
     """
     if (record := golden.manifest.noise) is None:
         return {}
@@ -284,17 +288,17 @@ def undecided_outputs(
     outputs: Mapping[str, Sequence[Leaf]] | None = None,
     tolerances: Tolerances = NO_TOLERANCES,
 ) -> Undecided:
-    """Return the outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
+    """Return, by name such as ``vjp1/0``, the outputs with elements whose noise would let a wrong number pass.
 
-    Elements that jump do not count: they are reported separately, and in most readers equal what the writer saw.
+    Elements that jump do not count: they are reported separately, and in most readers they equal what the writer saw.
 
     Args:
         golden: the golden.
-        noise: the noise of each file of outputs as noise.npz has it. It is rounded there, so that the noise as it was
-            measured would give other counts.
-        jumping: by call and output how many elements jump, of how many.
+        noise: the noise of each file of outputs, as noise.npz stores it. The stored noise is rounded, and without
+            rounding the counts would differ.
+        jumping: by name of the output, how many elements jump and how many there are.
         outputs: the arrays of these files, if they have been read already.
-        tolerances: those of the policy, by platform.
+        tolerances: the tolerances of the policy, by platform.
     """
     undecided: Undecided = {}
     paths = cache(partial(call_paths, golden))  # each reads the artifact
@@ -317,7 +321,7 @@ def undecided_outputs(
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
-    """Return whether, in every output, at least half of the elements would not show a wrong number."""
+    """Return whether, in every output, a wrong number could pass unseen in at least half of the elements."""
     outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
     return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
@@ -354,13 +358,13 @@ def _problems(golden: Golden) -> Sequence[str]:
 
 
 def proves_nothing_text(record: NoiseRecord) -> str:
-    """Return why a golden is refused if none of its outputs would show a wrong number, and what to do."""
+    """Return the message for a golden that is refused since wrong numbers would pass in all of its outputs."""
     undecided = "; ".join(_undecided(record.undecided_outputs))
     return f"the numbers of this golden would prove nothing: {undecided}. {WHAT_TO_DO}"
 
 
 def noise_text(record: NoiseRecord) -> str:
-    """Return a line about how the noise was measured, and what it shows."""
+    """Return a line about how the noise of a golden was measured, and what it shows."""
     inside = record.inside + record.amplified
     parts = [f"noise by jaxlib {record.jaxlib}: {plural(record.moved, 'moved input')}, {inside} moved inside"]
     if record.failed:
@@ -371,19 +375,20 @@ def noise_text(record: NoiseRecord) -> str:
 
 
 def knows_inputs_only(record: NoiseRecord) -> bool:
-    """Return whether the noise of some call comes from moved inputs alone, and from no moved result inside the program.
+    """Return whether the noise of some call was measured only with moved inputs, not with results moved inside.
 
-    Either results inside the program could not be moved, or an older version measured the golden and did not try to.
+    This happens if results inside the program could not be moved, or if an older version measured the noise, which did
+    not move them.
     """
     kinds = {name.rpartition("/")[2] for name in record.failed}
     return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
 
 
 def unexplained_noise(golden: Golden) -> str:
-    """Return a text about the largest noise that the runs in golden.yaml do not explain; empty if there is none.
+    """Return a text about the largest noise that the runs in golden.yaml do not explain; empty if all is explained.
 
-    A golden is checked only if no run moved results inside the program or compiled it otherwise. If only inputs were
-    moved, noise of more than `MOST_OF_INPUTS` units is not explained; if there was no run, no noise is.
+    The text is empty, too, if a run moved results inside the program or compiled the program differently. If runs moved
+    only inputs, they do not explain noise of more than `MOST_OF_INPUTS` units. Without any run, no noise is explained.
     """
     record = golden.manifest.noise
     if record is None or record.compiled or record.inside:
@@ -406,7 +411,7 @@ def unexplained_noise(golden: Golden) -> str:
 def _in_units(leaf: Leaf, noise: Array) -> float:
     """Return the largest noise, in units in the last place of the output's largest element.
 
-    It is infinite if the output is not of floats, or is all zero.
+    The result is infinite if the output is not of floats, or if all its elements are zero.
     """
     unit = float(finfo(leaf.dtype).eps) * scale_of([leaf]) if leaf.dtype in FLOATS else 0.0
     return float(noise.max()) / unit if unit else math.inf
@@ -415,7 +420,7 @@ def _in_units(leaf: Leaf, noise: Array) -> float:
 def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None) -> list[str]:
     """Return lines for the person who writes a golden: which outputs show nothing, or may differ in another release.
 
-    `paths` are those of `output_paths`, if they are known.
+    `paths` is what `output_paths` returned, if it is known.
     """
     paths = paths or {}
     unstable = (
@@ -432,10 +437,10 @@ def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None)
 
 
 def left_to_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> NoiseRecord | None:
-    """Return what golden.yaml records of the noise, without outputs that a tolerance or a comparator decides.
+    """Return the record of noise in golden.yaml, without outputs that are compared by a tolerance or a comparator.
 
-    `golden` is as the policy compares it, and `tolerances` are the policy's. Raises `GoldenError` if its outputs cannot
-    be read.
+    `golden` has the comparison that its policy gives it, and `tolerances` are the tolerances of the policy. Raises
+    `GoldenError` if the outputs of the golden cannot be read.
     """
     if (record := golden.manifest.noise) is None or not (record.undecided_outputs or record.jumping):
         return record
@@ -451,10 +456,10 @@ def left_to_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> Noi
 
 
 def undecided_in(goldens: Iterable[Golden], tolerances: Tolerances = NO_TOLERANCES) -> list[str]:
-    """Return lines about the outputs of these goldens with elements that would not show a wrong number, or jump.
+    """Return lines about the outputs of goldens in which a wrong number could pass, or elements jump.
 
-    The elements are counted in the stored noise and outputs, whatever golden.yaml claims about them. Only for floats
-    that jump, golden.yaml is believed. Outputs that a tolerance or a comparator decides are left out.
+    The elements are counted in the stored noise and outputs, whatever golden.yaml claims about them. Only the number of
+    floats that jump is taken from golden.yaml. Outputs that are compared by a tolerance or a comparator are left out.
     """
     lines = []
     for golden in goldens:

@@ -12,10 +12,10 @@ from export_core.numbers.user_code import UserCode
 
 
 def without_values(golden: Golden) -> str:
-    """Return why the outputs of a golden show nothing about its function; empty if one element shows something.
+    """Return why the outputs of a golden show nothing about its function; empty if any element shows something.
 
-    Derivatives do not count, neither here nor when a golden is written: if a function gives only NaN, they may be
-    numbers all the same. Raises `GoldenError` if outputs cannot be read.
+    The outputs of derivatives do not count, since they may be numbers even if the function returns only NaN. Raises
+    `GoldenError` if the outputs cannot be read.
     """
     problem = ""
     for file, check in golden.calls.items():
@@ -26,7 +26,7 @@ def without_values(golden: Golden) -> str:
 
 
 def calls_without_values(golden: Golden) -> list[str]:
-    """Return a remark on each further call and derivative of which no number is compared.
+    """Return a remark on each further call and each derivative whose outputs have no numbers to compare.
 
     Raises `GoldenError` if outputs cannot be read.
     """
@@ -40,18 +40,17 @@ def calls_without_values(golden: Golden) -> list[str]:
 
 
 def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user_code: UserCode | None = None) -> str:
-    """Return why a reader that passes has shown nothing about this golden's numbers.
-
-    It is empty if wrong numbers would fail.
+    """Return why a pass of a reader shows nothing about this golden's numbers; empty if wrong numbers would fail.
 
     Args:
         golden: a golden with the comparison that the rules and quirks of its policy give it.
         platform: the platform of the reader.
         tolerances: the tolerances of the policy, by platform.
-        user_code: runs a user's own comparator, which decides by itself; None trusts it without a trial.
+        user_code: the process that tries whether a user's own comparator accepts wrong numbers; None to trust it
+            untried.
 
     Raises:
-        GoldenError: its outputs cannot be read.
+        GoldenError: The outputs of the golden cannot be read.
     """
     if reason := golden.manifest.options.without_outputs:
         return f"the golden has no outputs ({reason})"
@@ -77,7 +76,7 @@ def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user
 
 @np.errstate(invalid="ignore")  # a NaN is not equal to zero, and not warned of
 def other_leaf(leaf: Leaf) -> Leaf:
-    """Return an array of the same type in which every element is wrong: zeros, and ones in place of zeros."""
+    """Return a leaf of the same type in which every element is wrong: zeros, and ones in place of zeros."""
     if leaf.dtype == "float0":
         return leaf
     values = leaf.numpy()

@@ -31,7 +31,7 @@ InputsKind = Literal["other", "small", "alone"]
 
 @dataclass(frozen=True)
 class OtherRun:
-    """A run in which some inputs are not those of the golden."""
+    """A run of a golden's program in which some inputs differ from those of the golden."""
 
     name: str  # The name of its variant.
     kind: InputsKind
@@ -44,7 +44,7 @@ class OtherRun:
 
 
 def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
-    """Yield runs, each with all its inputs: up to `most`, or up to `FEWEST` if that is more.
+    """Yield runs with other inputs, each with all its inputs: at most `most` runs, or `FEWEST` if that is more.
 
     `used` are the indexes of the inputs that the program takes.
     """
@@ -73,13 +73,14 @@ def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterat
 
 @np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """Return a different leaf of the same kind, in the range of the given numbers and with their signs.
+    """Return a leaf with other elements, in the range of those in `leaf` and with their signs.
 
-    A leaf with the same value in all elements may be a mask or padding: it stays if it is zero, an integer or a
-    boolean.
+    A leaf with the same value in all elements may be a mask or padding. It is returned unchanged if the value is zero,
+    an integer or a boolean.
 
     Each turn changes a leaf in another way, since no change suits every function: a count does not depend on the order
-    of numbers, a correlation not on their size, and few changes leave a matrix positive definite.
+    of numbers, a correlation does not depend on their size, and few changes preserve that a matrix is positive
+    definite.
     """
     random = np.random.default_rng([turn, seed])
     if _is_key(leaf):
@@ -150,7 +151,7 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
-    """Return a leaf with its elements in another order or, if `again`, drawn from among them so that some repeat."""
+    """Return a leaf with its elements in another order or, if `again` is true, drawn from them so that some repeat."""
     flat = leaf.data.reshape(-1)
     return Leaf(leaf.dtype, (random.choice(flat, flat.size) if again else random.permutation(flat)).reshape(leaf.shape))
 
@@ -159,7 +160,8 @@ def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
 def _smaller(leaf: Leaf, factor: float) -> Leaf:
     """Return a leaf with its numbers multiplied by `factor`, which is less than 1.
 
-    Scalars stay, since other numbers may be divided by them. Integers with few different values stay too.
+    Scalars are returned unchanged, since other numbers may be divided by them. So are integers with few different
+    values.
     """
     if leaf.data.size == 1 or leaf.dtype == "bool" or leaf.dtype in KEYS:
         return leaf
@@ -173,7 +175,7 @@ def _smaller(leaf: Leaf, factor: float) -> Leaf:
 
 @np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
 def _changed(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """Return a leaf with each element changed so much that whatever depends on the leaf should change too."""
+    """Return a leaf in which each element is changed so much that all that depends on the leaf should change too."""
     random = np.random.default_rng([100 + turn, seed])
     if _is_key(leaf):
         return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
@@ -198,7 +200,7 @@ def _wide(dtype: str) -> str:
 
 
 def _as(leaf: Leaf, values: Array) -> Leaf:
-    """Return values in double precision as a leaf of the dtype of `leaf`."""
+    """Return values in double precision as a leaf that has the dtype of `leaf`."""
     with np.errstate(all="ignore"):
         return Leaf(leaf.dtype, np.asarray(values, leaf.numpy().dtype).view(leaf.data.dtype))
 

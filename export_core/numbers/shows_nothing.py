@@ -52,7 +52,7 @@ MOST_LINES = 8  # The most lines of remarks on a golden.
 
 @dataclass(frozen=True)
 class Remark:
-    """A sentence about one leaf of the arguments or results, with what to do."""
+    """A remark on one leaf of the arguments or results about which a golden shows nothing, with advice."""
 
     leaf: str  # Its path, such as `result['bias']`.
     text: str  # What was seen, and what to do.
@@ -62,7 +62,7 @@ class Remark:
 
 
 class Output:
-    """An output of the plain run, and what other runs show about it."""
+    """An output of the plain run, and what runs with other inputs show about this output."""
 
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
@@ -79,7 +79,7 @@ class Output:
         self.is_other_in_a_call = False  # Whether a further call of the golden gives a different output.
 
     def see(self, run: OtherRun, leaf: Leaf) -> None:
-        """Record what the output of another run shows."""
+        """Record what a run with other inputs shows; `leaf` is this output in that run."""
         values = leaf.numpy()
         finite = _finite(leaf)
         alike = equal(values, self.values)
@@ -105,11 +105,11 @@ class Output:
                 self.bounds = ()
 
     def see_moved(self, leaf: Leaf) -> None:
-        """Record what the output shows for inputs that were moved by a unit in the last place."""
+        """Record what a run with inputs moved by a unit in the last place shows; `leaf` is this output in that run."""
         self.depends |= bool((self.finite & ~same(leaf, self.leaf)).any())
 
     def see_call(self, leaf: Leaf) -> None:
-        """Record what the output of a further call of the golden shows, which may have a different shape."""
+        """Record what a further call of the golden shows; `leaf` is its output, which may have a different shape."""
         if leaf.shape == self.leaf.shape:
             self.is_other_in_a_call |= not same(leaf, self.leaf).all()
         else:
@@ -117,7 +117,7 @@ class Output:
             self.is_other_in_a_call |= bool(both.size) and not has_one_value(both)
 
     def _few(self) -> tuple[float, ...]:
-        """Return the values that nearly all elements have, at most `BOUNDS`; an empty tuple if there are more."""
+        """Return the values that nearly all elements have; an empty tuple if they are more than `BOUNDS` values."""
         if self.leaf.dtype == "bool" or self.leaf.dtype in KEYS or self.values.dtype.kind == "c":
             return ()
         flat = self.values.reshape(-1)
@@ -129,7 +129,7 @@ class Output:
         return tuple(sorted(float(value) for value in values[most] if math.isfinite(value)))
 
     def remark(self, names_of_constant: Mapping[int, str], not_finite: str = "") -> str:
-        """Return what the output does not show and what to do; empty if there is nothing to report.
+        """Return what this output fails to show, with advice; empty if there is nothing to report.
 
         `names_of_constant` has the names of the inputs with the same value in all elements, by their number.
         `not_finite` is the name of an input that is infinite or NaN in the same elements as the output.
@@ -175,9 +175,9 @@ class Output:
         return ""
 
     def is_lost_as(self, given: Leaf, *, same_values: bool) -> bool:
-        """Return whether an input is infinite or NaN in the same elements as this output, which has such elements.
+        """Return whether an input is infinite or NaN in the same elements as this output.
 
-        With `same_values`, every element of the input must also have the value of the output's.
+        If `same_values` is true, the values of all elements must be equal, too.
         """
         if given.dtype not in FLOATS or given.shape != self.leaf.shape:
             return False
@@ -186,13 +186,14 @@ class Output:
 
     @property
     def may_be_saturated(self) -> bool:
-        """Whether nearly all elements of this float output have so few values that they may be a function's bounds."""
+        """Whether nearly all elements of this float output have a few values, which may be the bounds of a function."""
         return self.leaf.dtype in FLOATS and bool(self.few) and not self.is_other_in_a_call
 
     def saturated(self, made: Bounded) -> str:
-        """Return the advice about an output whose elements are at the bounds of `made`, the function that makes it.
+        """Return the advice for an output whose elements are at the bounds of the function `made` that computes it.
 
-        It is empty if too few elements are at a bound: all must be for a clamp, and nearly all for other functions.
+        The advice is empty if too few elements are at a bound. For a clamp, all elements must be at a bound; for other
+        functions, nearly all.
         """
         values = to_double(self.values).reshape(-1)
         # Nothing follows from the elements that a select fills. A softmax with masked elements has zeros there itself.
@@ -221,7 +222,7 @@ def _finite(leaf: Leaf) -> Array:
 
 
 def _is_bound(value: object, dtype: str) -> bool:
-    """Return whether a value is one that a mask, a ReLU, a comparison or a limit gives, whatever is computed before."""
+    """Return whether a mask, a ReLU, a comparison or a limit may set this value, whatever is computed before."""
     if dtype == "bool" or value in (0, 1, -1):
         return True
     if dtype not in FLOATS:
@@ -232,7 +233,7 @@ def _is_bound(value: object, dtype: str) -> bool:
 
 
 def _for_other_values(value: object, dtype: str) -> str:
-    """Return what to do if all elements of an output have this value."""
+    """Return advice on which inputs to choose if all elements of an output have this value."""
     if dtype == "bool":
         return f"choose inputs for which some are {not bool(value)}"
     if value == 0:
@@ -257,7 +258,7 @@ def _nothing(numbers: Collection[int]) -> Mapping[int, Bounded]:
 
 @dataclass(frozen=True)
 class Seen:
-    """A golden's plain call, and its results in other runs: what its remarks follow from."""
+    """A golden's plain call, and its results in other runs, from which the remarks on the golden are made."""
 
     inputs: Sequence[Leaf]
     used: Sequence[int]  # The numbers of the inputs that the program takes.
@@ -272,7 +273,7 @@ class Seen:
 
     @np.errstate(all="ignore")  # NaN, infinities and overflows are expected, not warned of
     def remarks(self) -> tuple[Remark, ...]:
-        """Return the remarks on outputs and inputs of which the golden shows nothing."""
+        """Return the remarks on outputs and inputs about which the golden shows nothing."""
         outputs = [Output(leaf) for leaf in self.outputs]
         kinds: set[InputsKind] = set()
         without_effect: dict[int, bool] = {}
@@ -318,8 +319,9 @@ class Seen:
     def _lost_as(self, number: int, output: Output) -> str:
         """Return the name of an input that is infinite or NaN in the same elements as an output; "" for none.
 
-        The function may hand it through, such as the best result so far before the first step. An input whose path
-        ends with the name of the output comes first; any other must have the same values.
+        The function may return such an input unchanged, for example the best result so far before the first step. An
+        input whose path ends with the name of the output is preferred. Any other input must have the same values as the
+        output.
         """
         if output.finite.all():
             return ""
@@ -343,7 +345,7 @@ def _is_constant(leaf: Leaf) -> bool:
 
 
 def _all_alike(leaf: Leaf) -> str:
-    """Return the remark on an input that is the same in all elements, so that no other input is similar to it."""
+    """Return the remark on an input whose elements are all equal, so that similar inputs cannot be made from it."""
     what = f"all {plural(leaf.data.size, 'element')} of this input are {_text(leaf.numpy().reshape(-1)[0])}"
     return f"{what}: choose numbers that differ, which show how outputs depend on them"
 
@@ -354,7 +356,7 @@ def _all_alike(leaf: Leaf) -> str:
 class OtherInputs:
     """The runs of a golden's plain call with other inputs, and what they show.
 
-    These runs need no compilation, and do not count for the golden's noise. A run that fails is left out.
+    These runs need no further compilation, and do not count for the golden's noise. A run that fails is left out.
     """
 
     def __init__(self, golden: Golden, plain: CheckRequest, folder: Path) -> None:
@@ -383,10 +385,10 @@ class OtherInputs:
             yield VariantRequest(run.name, str(path), str(folder / f"{run.name}.npz"), limited=True)
 
     def ended(self, reply: Reply) -> bool:
-        """Record how a process that ran these variants ended, and return whether one of the variants ended it.
+        """Record how a process that ran these variants ended, and return whether one of the variants ended the process.
 
-        The next process runs none of these variants again, whether or not they were reached. Only if a call of the
-        golden itself ended the process, all of them run again.
+        No later process runs these variants again, even if they had not run yet. Only if a call of the golden itself
+        ended the process, all variants run again.
         """
         if reply.end != "ok" and not reply.variant:
             return False
@@ -398,7 +400,7 @@ class OtherInputs:
         return is_own
 
     def remarks(self, moved: Iterable[VariantRequest]) -> tuple[Remark, ...]:
-        """Return the remarks on what the golden does not show; none if only shapes are compared.
+        """Return the remarks on what the golden does not show; empty if only shapes are compared.
 
         `moved` are the runs with inputs moved by a unit in the last place.
         """
@@ -408,7 +410,7 @@ class OtherInputs:
 
 
 def remarks_without_runs(golden: Golden) -> tuple[Remark, ...]:
-    """Return those remarks on a stored golden that follow from its files alone, such as those on unused inputs."""
+    """Return the remarks on a stored golden that follow from its files alone, such as remarks on unused inputs."""
     return () if golden.manifest.options.without_outputs else _remarks(golden, golden.inputs(), golden.outputs())
 
 
@@ -436,18 +438,18 @@ def _remarks(
 
 
 def _used(artifact: Artifact, inputs: int) -> list[int]:
-    """Return the indexes of those inputs that the program takes."""
+    """Return the indexes of the inputs that the program of an artifact uses."""
     envelope = artifact.envelope
     return [number for number in range(inputs) if envelope is None or number in envelope.module_kept_var_idx]
 
 
 def is_named(leaf: str, names: Iterable[str]) -> bool:
-    """Return whether one of these names is the path `leaf`, or the path of a part of the tree that holds that leaf."""
+    """Return whether one of these names is the path `leaf`, or the path of a subtree that contains this leaf."""
     return any(leaf == name or leaf.startswith((f"{name}[", f"{name}.")) for name in names)
 
 
 def unknown_leaves(names: Iterable[str], leaves: Sequence[str]) -> list[str]:
-    """Return the names that are the path neither of a leaf nor of a part of the tree that holds one."""
+    """Return the names that are neither the path of a leaf nor the path of a subtree with leaves."""
     return [name for name in names if not any(is_named(leaf, [name]) for leaf in leaves)]
 
 
@@ -461,7 +463,7 @@ _STEP = re.compile(r"""\A\w+|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"]*)\
 
 
 def whole_trees(names: Sequence[str], leaves: Iterable[str]) -> list[str]:
-    """Return the names of leaves, with one name in place of the several leaves of an argument or a part of a tree.
+    """Return the names of leaves, with the name of a subtree in place of its leaves if all of them are among the names.
 
     `leaves` are the paths of all leaves.
     """
@@ -486,15 +488,15 @@ def remark_lines(
 ) -> list[str]:
     """Return the remarks as lines, without those on leaves that are meant to be constant.
 
-    Leaves with the same remark share a line, and a part of a tree stands for all its leaves. Of many leaves three are
-    named, and after `MOST_LINES` lines one line counts the rest.
+    Leaves with the same remark share a line, and a subtree stands for all its leaves. If the leaves are many, three are
+    named. After `MOST_LINES` lines, one line counts the rest.
 
     Args:
         remarks: the remarks.
-        constant: the leaves, or parts of a tree, that are meant to be constant.
+        constant: the leaves, or subtrees, that are meant to be constant.
         leaves: the paths of all leaves of the arguments and results.
-        whole: name all leaves, in as many lines as there are.
-        how_to_see: how a user sees what is left out, such as ``-v``.
+        whole: whether to name all leaves, in as many lines as that takes.
+        how_to_see: the option that shows what is left out, such as ``-v``.
     """
     constant, leaves = tuple(constant), tuple(leaves)
     named: dict[str, list[str]] = {}
@@ -523,14 +525,14 @@ MEANT = (
 def meant_line(
     test: str, remarks: Iterable[Remark], constant: Iterable[str], leaves: Iterable[str], *, whole: bool = False
 ) -> str:
-    """Return a test, and the keyword `constant` with which its marker would name the leaves that have remarks.
+    """Return a line with a test and the keyword `constant` for its marker, which names the leaves that have remarks.
 
     Args:
-        test: the test, whose parameters are left out: all of them have one marker.
+        test: the test. Its parameters are left out of the line, since one marker is for all of them.
         remarks: the remarks.
-        constant: the leaves, or parts of a tree, that the marker names already.
+        constant: the leaves, or subtrees, that the marker names already.
         leaves: the paths of all leaves of the arguments and results.
-        whole: name all leaves, however many.
+        whole: whether to name all leaves, however many there are.
     """
     constant = tuple(constant)
     new = list(dict.fromkeys(remark.leaf for remark in remarks if not is_named(remark.leaf, constant)))

@@ -33,17 +33,17 @@ NOT_SEEN_IN_WIDE_ADVICE = (
 
 
 class NotSeen(NamedTuple):
-    """The largest error, relative to its largest number, that an output may have without failing its comparison."""
+    """The largest error that an output may have without failing its comparison, relative to its largest number."""
 
     fraction: float  # The fraction of its largest number below which errors pass unseen.
     dtype: str  # The type of the output.
 
 
 def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str, NotSeen]:
-    """Return how large errors of outputs may pass unseen, by a text with an output's name and its path in the result.
+    """Return, for each output, how large an error may pass unseen; a key has the output's name and path.
 
     The fraction follows from the largest noise in the output, without the elements that show nothing. Only outputs of
-    floats are included that are compared by noise and have a number other than 0.
+    floats that are compared by noise, and have a number other than 0, are included.
     """
     parts: dict[str, NotSeen] = {}
     outputs, how = golden.outputs_of_calls(), call_noise(golden)
@@ -67,7 +67,7 @@ def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str
 def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
     """Return a text about the errors that outputs do not show; empty if there are no outputs.
 
-    `parts` are from `not_seen`. The `most` outputs with the largest fractions are named, the largest first.
+    `parts` is what `not_seen` returned. The `most` outputs with the largest fractions are named, the largest first.
     """
     ranked = sorted(parts.items(), key=lambda item: -item[1].fraction)
     named = [f"up to {_percent(part.fraction)} in {name}" for name, part in ranked[:most]]
@@ -77,7 +77,10 @@ def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
 
 
 def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:
-    """Return what to do about outputs that hide large errors, as `not_seen` tells; empty if there are none."""
+    """Return advice on the outputs that hide large errors; empty if there are none.
+
+    `parts` are values that `not_seen` returned.
+    """
     types = dict.fromkeys(part.dtype for part in parts if part.fraction > MUCH_NOT_SEEN)
     wide = [dtype for dtype in _WIDE if dtype in types]
     narrow = [NOT_SEEN_ADVICE] if len(types) > len(wide) else []

@@ -31,7 +31,10 @@ _LATE = "did not answer within"  # How the problem of a process begins that took
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """The answer of the process: `message` is what a function found wrong, `problem` why nothing could be compared."""
+    """The answer of the process that runs users' functions.
+
+    `message` is what a function found wrong, and `problem` is the reason why nothing could be compared.
+    """
 
     id: int
     message: str | None = None
@@ -39,7 +42,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def check_spelling(name: str) -> None:
-    """Raise `CompareError` if this cannot be the name of a comparator. Nothing is imported."""
+    """Raise `CompareError` if `name` cannot be the name of a comparator. Nothing is imported."""
     if problem := problem_of_name(name):
         raise CompareError(problem)
     if not all(name.partition(":")) and ":" in name:
@@ -48,11 +51,13 @@ def check_spelling(name: str) -> None:
 
 
 class UserCode:
-    """The process that runs users' functions: started at the first request, and again after it has died, until `close`.
+    """The process that runs users' functions.
 
-    Its `sys.path` is that of this process, with the folder `root` first: a project's own checks are seldom installed.
-    It answers one request at a time, also for several threads, each within `seconds`. It gets the environment variables
-    that a cell gets, and thus no token of a CI system: `variables` names those that the policy adds.
+    The first request starts the process, and the next request starts it again if it has died, until `close` is called.
+    Its `sys.path` is that of this process with the folder `root` first, since a project's own checks are seldom
+    installed. It answers one request at a time, also for several threads, each within `seconds`. It gets the
+    environment variables that a cell gets, and thus no token of a CI system. `variables` are the names that the policy
+    adds.
     """
 
     def __init__(self, root: Path | None = None, seconds: float = SECONDS, variables: Iterable[str] = ()) -> None:
@@ -64,7 +69,7 @@ class UserCode:
         self._closed = False
 
     def check(self, name: str) -> None:
-        """Raise `CompareError` if no comparator has this name. A user's own, ``module:function``, is imported."""
+        """Raise `CompareError` if no comparator has this name. A comparator named ``module:function`` is imported."""
         check_spelling(name)
         if ":" in name:
             self._ask(name)
@@ -92,7 +97,7 @@ class UserCode:
     def _ask(self, name: str, **files: str) -> _Answer:
         """Return the answer to a request for the comparator `name`; `files` are the paths of the outputs.
 
-        Raises `CompareError` if the answer is a problem, or if no answer came.
+        Raises `CompareError` if the answer reports a problem, or if there is no answer.
         """
         with self._lock:
             if self._closed:
@@ -130,7 +135,7 @@ class UserCode:
     def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
         """Send a request line, and return the answer, or a text with what the process did instead of answering.
 
-        In the latter case the process is ended.
+        If the process did not answer, it is ended.
         """
         assert self._process
         number, started = secrets.randbits(53), time.monotonic()
@@ -148,7 +153,7 @@ class UserCode:
         return f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
 
     def _end(self) -> int:
-        """End the process, if there is one, and return its exit status; negative for a signal, 0 if there was none."""
+        """End the process and return its exit status: negative for a signal, and 0 if there was no process."""
         process, self._process = self._process, None
         if process is None:
             return 0

@@ -19,11 +19,11 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
 class _UserError(Exception):
-    """The reason why outputs cannot be compared, or were not compared."""
+    """An error whose message says why a user's function cannot compare outputs, or did not compare them."""
 
 
 def main() -> None:
-    """Answer each request line of stdin with a line on the original stdout, until stdin ends."""
+    """Answer each request line of standard input with a line on the original standard output, until the input ends."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # Neither requests nor answers are for the user's code, which may read and print what it likes.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -68,8 +68,8 @@ def main() -> None:
 def _load(name: str, root: str) -> Callable[..., object]:
     """Import and return the function that ``module:function`` names.
 
-    `root` is the folder of the project, for messages. Raises `_UserError` if it cannot be imported, is not a function,
-    or belongs to Python itself.
+    `root` is the folder of the project, for messages. Raises `_UserError` if the function cannot be imported, is not a
+    function, or belongs to Python itself.
     """
     where = f"compare={name!r}"
     module_name, _, path = name.partition(":")
@@ -106,7 +106,7 @@ def _load(name: str, root: str) -> Callable[..., object]:
 def _call(name: str, function: Callable[..., object], expected: list[Any], actual: list[Any]) -> str | None:
     """Return what a user's function finds wrong; None if it finds nothing wrong.
 
-    An AssertionError is such a finding, since numpy.testing and plain assert raise it. Any other error means that
+    An AssertionError counts as a finding, since numpy.testing and plain assert raise it. Any other error means that
     nothing was compared, and is raised as `_UserError`.
     """
     try:
@@ -133,7 +133,7 @@ def _described(error: BaseException) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that JSON can carry: without lone surrogates."""
+    """Return a text that JSON can represent: without lone surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -32,10 +32,10 @@ take ten times as long."""
 def source_hash(name: str) -> str:
     """Return a hash of the source of a comparator, ``module:function``; empty if its Python module is not found.
 
-    It covers the module, the packages around it, and each module of the project that one of them imports, at any depth.
-    If the comparator is installed, it covers all of its package. Other installed packages count by their versions;
-    NumPy, ml_dtypes and Python's own modules do not count. Modules are searched for as `UserCode` does in the working
-    folder.
+    The hash covers the module, the packages around it, and each module of the project that one of them imports, at any
+    depth. If the comparator is installed, the hash covers its whole package. Of other installed packages, only the
+    version counts; NumPy, ml_dtypes and Python's own modules do not count. Modules are searched for as by a `UserCode`
+    with the working folder as its root.
     """
     module = name.partition(":")[0]
     if not all(part.isidentifier() for part in module.split(".")):  # from a plan that was changed
@@ -63,7 +63,7 @@ def source_hash(name: str) -> str:
 
 
 class _Finder:
-    """A finder of Python modules. It searches where a `UserCode` with this root imports from, and imports nothing."""
+    """A finder of Python modules that imports nothing. It searches where a `UserCode` with this root would import."""
 
     def __init__(self, root: Path) -> None:
         self._path = sys.path if str(root) in sys.path else [str(root), *sys.path]
@@ -72,7 +72,7 @@ class _Finder:
     def found(self, module: str) -> Iterator[ModuleSpec]:
         """Yield the packages around a module, the outermost first, then the module itself.
 
-        It stops at the first of them that is not found.
+        It stops at the first module that is not found.
         """
         path: Sequence[str] | None = self._path
         names = module.split(".")
@@ -97,7 +97,7 @@ class _Finder:
 
 
 def _places(spec: ModuleSpec) -> list[str]:
-    """Return the paths of a Python module: its file and, for a package, its folders."""
+    """Return the paths of a Python module: its file and, if it is a package, its folders."""
     return [*([spec.origin] if spec.has_location and spec.origin else []), *(spec.submodule_search_locations or ())]
 
 
@@ -124,7 +124,7 @@ def _version(package: str) -> str:
 
 
 def _content(path: str | Path | None) -> bytes:
-    """Return the bytes of a file; no bytes for None, which a package without __init__.py has as its file."""
+    """Return the bytes of a file; no bytes for None, the file of a package without __init__.py."""
     try:
         return read_named(path, LARGEST) if path else b""
     except OSError:
@@ -141,9 +141,9 @@ def _hash_of_package(spec: ModuleSpec) -> str:
 
 
 def _imports(source: bytes, spec: ModuleSpec) -> Iterator[str]:
-    """Yield the absolute names of the modules that a source may import.
+    """Yield the absolute names of the modules that the source of a module may import.
 
-    ``from a import b`` gives both a and a.b. `spec` is the module with this source, for its relative imports.
+    For ``from a import b``, both a and a.b are yielded. `spec` is the spec of the module, for its relative imports.
     """
     package = spec.name if spec.submodule_search_locations is not None else spec.name.rpartition(".")[0]
     for match in _IMPORT.finditer(source):

@@ -281,11 +281,12 @@ class Calendar:
     def all_matching_jax(self, jaxlib: str) -> list[str]:
         """Return every jax that works on this jaxlib, by the two rules of `pair`."""
         number = numbers_of(jaxlib)
-        return [
-            version
-            for version, jax in self.jax.items()
-            if numbers_of(jax.minimum_jaxlib) <= number <= numbers_of(version)
-        ]
+        return [version for version, oldest, newest in self._accepted_jaxlibs if oldest <= number <= newest]
+
+    @functools.cached_property
+    def _accepted_jaxlibs(self) -> Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+        """Each jax, with the numbers of the oldest and of the newest jaxlib that it accepts."""
+        return [(version, numbers_of(jax.minimum_jaxlib), numbers_of(version)) for version, jax in self.jax.items()]
 
     def _installable_jax(self, jaxlib: str) -> list[str]:
         """Return every jax that works on this jaxlib and was not withdrawn; if all were withdrawn, return all."""

@@ -31,7 +31,7 @@ def comparison(
     """Return the comparator and its tolerances.
 
     Each tolerance comes from `keywords`, else from the argument `rtol` or `atol`, else from the policy. If the
-    keywords set `ulp`, only the tolerances in the keywords count. `exact` and `shape` use none, so they have none.
+    keywords set `ulp`, only the tolerances in the keywords count. The comparators `exact` and `shape` have none.
     """
     compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
     if compare in WITHOUT_TOLERANCE:

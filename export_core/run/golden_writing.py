@@ -142,7 +142,7 @@ class OwnReader:
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """Return the noise of a golden that this interpreter has just made, or the reason why there is none.
 
-        The reply of the first process of the measurement is stored: the golden's first replay uses it and runs nothing.
+        The reply of the measurement's first process is stored, so that the golden's first replay need not run again.
         """
         return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
@@ -150,9 +150,9 @@ class OwnReader:
         """Return how the first call of an artifact ends its process; "" if the process survives or this is not known.
 
         If a cold process dies, the call runs again in a process that has lowered linear algebra; with `warm`, only in
-        such a process. This process has lowered the function, and until 0.9.2 LAPACK calls end a process that has not.
-        An artifact whose first call a process survived in an earlier run is not called. If the golden's first replay
-        would do the same, it uses the reply and runs nothing.
+        such a process. This process has lowered the function, and LAPACK calls in old releases end a process that has
+        lowered nothing. An artifact whose first call a process survived in an earlier run is not called. The golden's
+        first replay reuses the reply where it would run the same.
         """
         limits, environment = CellLimits.of(self._options), self._environment
         manifest, files = uncalled.golden()

@@ -88,7 +88,7 @@ def unused_tolerances(given: Mapping[str, Any], where: str) -> list[str]:
 def positional_mistakes(given: Sequence[Any], where: str) -> list[str]:
     """Return an error message for the positional arguments of one marker, if it has any: it takes keywords only.
 
-    It names the keyword that they are for, where their values tell.
+    The message names the keyword that the arguments are meant for, if their values show it.
 
     Args:
         given: the positional arguments.
@@ -186,7 +186,7 @@ def _tolerance(where: str, name: str, value: Any) -> Any:
 def _compare(where: str, name: str, value: object) -> str:
     if not isinstance(value, str):
         known = f"one of {', '.join(COMPARATORS)}, or your own function as 'module:function'"
-        raise _error(where, f"{name}={value!r}: expected text for all outputs, {known}.")
+        raise _error(where, f"{name}={value!r}: expected the name of a comparator for all outputs: {known}.")
     if problem := problem_of_name(value):
         raise _error(where, problem)
     return value
@@ -206,7 +206,7 @@ def _are_reasons(value: object) -> bool:
 
 
 def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
-    """Return a reader that returns a value unchanged if it `fits`, and otherwise raises an error with `expected`."""
+    """Return a function that returns a keyword's value if it `fits`, and otherwise raises an error with `expected`."""
 
     def read(where: str, name: str, value: Any) -> Any:
         if not fits(value):

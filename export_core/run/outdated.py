@@ -70,7 +70,7 @@ def changed_since_plan(record: PlanRecord) -> str:
 
 
 def other_policy(run: Run) -> Path | None:
-    """Return the policy file that the command of a run would find now, if the run was not judged by what it says.
+    """Return the policy file that the command of a run would find now, if the run was judged by another policy.
 
     None also if options of the command changed the policy, or if the file cannot be read.
     """
@@ -78,7 +78,7 @@ def other_policy(run: Run) -> Path | None:
 
 
 def own_policy(run: Run) -> Path | None:
-    """Return the policy file that the command of a run would find now, if the run was judged by what it says.
+    """Return the policy file that the command of a run would find now, if the run was judged by that policy.
 
     None also if options of the command changed the policy, or if the file cannot be read.
     """
@@ -86,9 +86,9 @@ def own_policy(run: Run) -> Path | None:
 
 
 def _policy_file_here(run: Run, *, is_same: bool) -> Path | None:
-    """Return the policy file that the command of a run would find now, if it says the policy of the run, or does not.
+    """Return the policy file that the command of a run would find now; None unless it fits `is_same`.
 
-    `is_same` tells which of the two.
+    With `is_same`, the file must contain the policy of the run, else a different policy.
     """
     if run.plan is None or run.plan.changes_policy:
         return None
@@ -102,14 +102,14 @@ def _policy_file_here(run: Run, *, is_same: bool) -> Path | None:
 
 
 def _policy_of_project(run: Run) -> Policy | None:
-    """Return the policy that the command of a run would find now, as `_policy_here` does."""
+    """Return the policy that the command of a run would find now; None if there is no such file."""
     return _policy_here(run.plan.policy_file if run.plan else None)
 
 
 def _policy_here(named: str | None) -> Policy | None:
-    """Return the policy that the command of a run would find now; None if there is no such file.
+    """Return the policy in the file that a command names, or that it finds if it names none; None without such a file.
 
-    `named` is the file that the command names. Raises `PolicyError` if the policy cannot be read.
+    Raises `PolicyError` if the policy cannot be read.
     """
     file = policy_file(Path(), named)
     # A run of elsewhere may name a file that is not on this machine.
@@ -131,7 +131,7 @@ def goldens_here(run: Run, policy: Policy) -> dict[str, Golden] | None:
 
 
 def _was_deleted(folder: Path) -> bool:
-    """Return whether git misses files of a folder that is not there, but for those of a sparse checkout."""
+    """Return whether a missing folder was deleted: git tracks files in it that a sparse checkout does not leave out."""
     try:
         return bool(run_git(("ls-files", "--deleted", "-z", "--", str(folder)), Path(), _GIT_SECONDS))
     except (OSError, subprocess.SubprocessError):  # no git, no repository here, or a folder outside of it
@@ -139,7 +139,7 @@ def _was_deleted(folder: Path) -> bool:
 
 
 def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
-    """Return a text that names those goldens of a run that are not as they were; "" if all are, or `goldens` is None.
+    """Return a text that names the goldens of a run that have changed since; "" if none has, or `goldens` is None.
 
     `goldens` are all goldens of the run's folder, by id. All files of the run's own goldens are hashed.
     """
@@ -147,7 +147,7 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 
 
 def _changed_among(recorded: Mapping[str, str], goldens: Mapping[str, Golden]) -> str:
-    """Return a text that names those goldens that are not as recorded; "" if all are.
+    """Return a text that names the goldens that differ from their recorded hashes; "" if none does.
 
     `recorded` has the hash of each golden of the run by its id, and `goldens` all goldens of the folder by id.
     """

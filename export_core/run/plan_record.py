@@ -88,7 +88,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
-    """plan.json: everything that decides the results of a run, and its cells.
+    """The content of plan.json: everything that decides the results of a run, and its cells.
 
     In the record of a shard, all fields but `own_cells`, `shard` and `options` are equal to those of the whole plan.
     """
@@ -166,8 +166,8 @@ class PlanRecord(msgspec.Struct, frozen=True):
     def differs_in(self, other: PlanRecord, folders: Sequence[Path] = ()) -> str:
         """Return a phrase that names the first difference of another plan; "" if there is none.
 
-        Which shards of their plans the two are makes no difference. If they are shards of one day, `folders` are their
-        results folders, which the phrase names in place of the word "now".
+        Two shards of one plan do not differ. For two shards of one day, `folders` are their results folders, which the
+        phrase names in place of the word "now".
         """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)
@@ -320,12 +320,12 @@ def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dic
 
 
 def both_values(before: Any, now: Any, folders: Sequence[Path] = ()) -> str:
-    """Return two values as ``A, now B``; of two shards, whose results folders are given, as ``A in 1, B in 2``."""
+    """Return two values as ``A, now B``, or if the results folders of two shards are given, as ``A in 1, B in 2``."""
     return f"{before} in {folders[0]}, {now} in {folders[1]}" if folders else f"{before}, now {now}"
 
 
 def _difference(before: Any, now: Any, folders: Sequence[Path]) -> str:
-    """Return two values that differ, in words; of two tables, only the entries that differ, with their names."""
+    """Return two different values in words; for two tables, only the entries that differ, with their names."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return both_values(before, now, folders)
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]

@@ -185,7 +185,7 @@ class Journal:
                 problem = f"expected the file whose SHA-256 is in {SUMMARY}, found another or none."
                 raise RunError.about(_not_resumed(results, problem))
             for name in _FILES:
-                write_whole(self._make_kept(self._folder / FINISHED) / name, [read_regular(self._folder / name)])
+                write_whole(self._make_unlinked(self._folder / FINISHED) / name, [read_regular(self._folder / name)])
             summary.unlink()  # it does not cover the results that will be appended
         return True
 
@@ -196,7 +196,7 @@ class Journal:
         """
         into = whole or (self._folder / FINISHED if (self._folder / SUMMARY).exists() else None)
         if into:
-            self._make_kept(into)
+            self._make_unlinked(into)
             for name in _FILES:
                 (into / name).unlink(missing_ok=True)
         for name in _FILES:
@@ -205,8 +205,8 @@ class Journal:
                 path.replace(into / name) if into else path.unlink()
 
     @staticmethod
-    def _make_kept(folder: Path) -> Path:
-        """Make the folder for a run that is not to be lost, and return it."""
+    def _make_unlinked(folder: Path) -> Path:
+        """Make a folder for the files of an earlier run, and return it; an error is raised for a symbolic link."""
         refuse_link(folder)
         folder.mkdir(exist_ok=True)
         return folder
@@ -344,8 +344,8 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     """Return a finished run whose plan, results and summary belong together.
 
     Raises:
-        IncompleteResults: Planned cells have more than one result, or none, and are not those of a shard that was
-            missing when shards were joined: `missing_shards` of the summary lists it.
+        IncompleteResults: A planned cell has more than one result, or none. Cells of a shard in `missing_shards` of
+            the summary do not count.
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
             that is not the plan's.
     """
@@ -418,10 +418,10 @@ def read_summary(folder: Path) -> Summary:
 
 
 def unfinished_run(folder: Path) -> str:
-    """Return what follows "found" about a folder whose run has not finished; "" if there is no such run.
+    """Return the part of a message after "found" for a folder whose run has not finished; "" if there is no such run.
 
-    It names the command that continues the run, or says that the run still goes on; and where the finished run is that
-    was there before.
+    The text names the command that continues the run, or says that the run is not over. It also says where the
+    folder's earlier finished run is.
     """
     if (folder / SUMMARY).exists() or not (folder / PLAN).exists():
         return ""

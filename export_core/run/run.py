@@ -64,7 +64,7 @@ class Run(Cells):
 
     @property
     def moment(self) -> tuple[str, str]:
-        """Sort key of runs: the day as of which it was judged, then its start."""
+        """The key that sorts runs: the day as of which the run was judged, then when it began."""
         return str(self.summary.as_of), str(self.summary.identity.started or "")
 
     @property
@@ -78,7 +78,7 @@ def command_again(run: Run, policy: Path | None = None) -> str:
 
     `policy` is a policy file that the command names in place of the run's own; None for that of the run.
 
-    The results of a run in a folder that was named may be kept on purpose: the command writes into another folder.
+    The command writes into another folder than a run whose folder was named, so that it replaces no results.
     """
     plan = run.plan.under_policy(policy) if run.plan and policy else run.plan
     command = plan.command(_beside(run.folder), resume=False) if plan and run.folder else ""
@@ -94,7 +94,7 @@ def _beside(folder: Path) -> Path:
 
 
 def command_to_continue(run: Run) -> str:
-    """Return the shell command that runs the cells of a run that were not run; "" if none is known, as for shards."""
+    """Return the shell command that runs the cells that a run left out; "" if none is known, as for joined shards."""
     is_joined = bool(run.summary.not_run_shards)
     return run.plan.command(run.folder) if run.plan and run.folder and not is_joined else ""
 
@@ -117,7 +117,7 @@ def judge_run(
     folder: Path | None = None,
     options: str = "",
 ) -> Run:
-    """Judge a run as a whole, with its controls and the rules of features, and return it with causes and summary.
+    """Judge a run as a whole, with control cells and the rules of features, and return it with causes and summary.
 
     Each result must already have been judged alone by `policy`. `plan`, `folder` and `options` become fields of the
     returned `Run`.
@@ -143,7 +143,7 @@ def by_rules(
 
 
 def names_of_runs(runs: Sequence[Run]) -> list[str]:
-    """Return a name for each run, such as ``as of 2026-11-20``; of runs of one day, also when each began, in UTC."""
+    """Return a name for each run, such as ``as of 2026-11-20``; runs of one day also get their start times, in UTC."""
     days = Counter(run.summary.as_of for run in runs)
     names = []
     for run in runs:

@@ -310,7 +310,7 @@ def _whole_plan(
 
 
 def _check_arguments(policy: object, selection: object, options: object, goldens: object) -> None:
-    """Raise `MatrixError` for an argument of `run_matrix` that has another type, which programs may pass."""
+    """Raise `MatrixError` if a program passes `run_matrix` an argument of a wrong type."""
     advice = "which find_policy('.') or load_policy('export_compat.yaml') reads"
     require_type(policy, Policy, "run_matrix: policy", f"a Policy, {advice}", MatrixError)
     require_type(selection, Selection, "run_matrix: selection", "a Selection, such as Selection()", MatrixError)
@@ -404,7 +404,7 @@ def _day(options: RunOptions) -> datetime.date:
 
 
 def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanRecord | None) -> RunFacts:
-    """Return the facts about a run's plan that its summary has, without what goldens and policy accept.
+    """Return the facts that a run's summary takes from its plan, without what goldens and policy accept.
 
     Args:
         plan: the plan of the run; only the cells of the shard if the run is a shard.

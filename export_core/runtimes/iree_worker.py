@@ -20,7 +20,7 @@ PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}  # The bits of integers 
 
 
 def warm() -> None:
-    """Import what every cell needs."""
+    """Import the modules that every cell needs."""
     import iree.compiler.api
     import iree.runtime  # noqa: F401
     import ml_dtypes  # noqa: F401

@@ -18,7 +18,7 @@ SIGNATURE = "serving_default"
 
 
 def warm() -> None:
-    """Import what every cell needs. None of these modules starts a thread."""
+    """Import the modules that every cell needs. None of them starts a thread."""
     import ai_edge_litert.interpreter  # noqa: F401
     import ml_dtypes  # noqa: F401
     from litert_converter.mlir import ir, passmanager  # noqa: F401

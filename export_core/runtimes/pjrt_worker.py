@@ -25,7 +25,7 @@ LAYOUT = "mhlo.layout_mode"  # The attribute by which an argument or a result of
 
 
 def warm() -> None:
-    """Import what every cell needs."""
+    """Import the modules that every cell needs."""
     for name in MODULES:
         with contextlib.suppress(ImportError):  # missing in a release that is too old, as its cell reports
             importlib.import_module(name)

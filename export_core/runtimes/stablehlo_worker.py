@@ -26,7 +26,7 @@ MASKS = {"int4": 15, "uint4": 15, "int2": 3, "uint2": 3}  # The bits of integers
 
 
 def warm() -> None:
-    """Import what every cell needs."""
+    """Import the modules that every cell needs."""
     for name in MODULES:
         with contextlib.suppress(ImportError):  # missing in a release that is too old, as its cell reports
             importlib.import_module(name)

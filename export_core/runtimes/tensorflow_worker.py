@@ -28,7 +28,7 @@ UNREAD = re.compile("Cannot deserialize computation|is not supported by this bui
 
 
 def warm() -> None:
-    """Import what every cell needs. TensorFlow starts its threads with its first tensor, and so not here."""
+    """Import the modules that every cell needs. This starts no thread: TensorFlow's start with its first tensor."""
     import tensorflow  # noqa: F401
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # noqa: F401
 

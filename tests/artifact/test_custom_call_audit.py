@@ -121,7 +121,7 @@ def test_each_target_is_described_by_its_kind(target, kind):
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_the_first_small_mosaic_payload_gives_the_version(monkeypatch):
+def test_the_mosaic_version_is_read_from_the_first_small_payload(monkeypatch):
     calls: dict[str, list[CustomCall]] = {}
     for golden in jax_goldens().values():
         for call in read_bytes(golden["mlir_module_serialized"]).custom_calls:
@@ -149,7 +149,7 @@ def test_each_release_has_its_measured_stable_targets():
     assert "__gpu$xla.gpu.triton" not in stable_targets("0.4.36")
 
 
-def test_a_release_without_measured_targets_has_the_list_before_it():
+def test_a_release_not_measured_has_the_targets_of_an_earlier_one():
     assert measured_release("0.4.32") == "0.4.31"
     assert measured_release("0.4.29") == "0.4.28"
     assert measured_release("0.13.0.dev20270101") == "0.12.0.1"

@@ -53,7 +53,7 @@ def test_operations_inside_a_loop_are_found():
     assert types["stablehlo.while"] == frozenset()
 
 
-def test_an_operation_with_a_symbolic_dimension_is_marked():
+def test_a_type_with_a_symbolic_dimension_has_a_question_mark():
     assert types_of(lambda x: x * x, symbolic())["stablehlo.multiply"] == {"?f32->?f32"}
 
 
@@ -78,7 +78,7 @@ def loop(x):
     ],
     ids=["loop", "scatter", "branches", "complex", "symbolic", "windows"],
 )
-def test_jaxlib_finds_the_same_element_types(function, arguments):
+def test_element_types_equal_those_that_jaxlib_finds(function, arguments):
     artifact = artifact_of(function, *arguments)
     with ir.Context() as context:
         stablehlo.register_dialect(context)

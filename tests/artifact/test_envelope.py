@@ -117,7 +117,7 @@ def test_an_artifact_can_be_written_as_json():
     assert json.dumps(as_dict(found.module.functions))
 
 
-def test_long_paths_of_a_tree_are_cut_and_missing_names_allowed():
+def test_a_long_tree_path_is_cut_and_names_may_be_missing():
     leaf = Tree("leaf")
     deep = Tree("tuple", (leaf, leaf), names=("only one",))
     for _ in range(5):

@@ -24,7 +24,7 @@ def notes(artifact, reader="0.12.0.1"):
     return {name: foreseen(artifact, name, stable, f"jaxlib {reader}").note for name in PLATFORMS}
 
 
-def test_each_platform_calls_its_own_targets_or_refuses():
+def test_the_note_on_a_platform_lists_its_calls_or_its_refusal():
     assert notes(stored("test_accelerators.test_lu")) == {
         "cpu": "refused: it was exported for cuda, rocm, tpu",
         "cuda": "calls cu_lu_pivots_to_permutation, cusolver_getrf_ffi, all promised by jaxlib 0.12.0.1",
@@ -39,7 +39,7 @@ def test_a_target_that_the_reader_does_not_promise_is_named():
     assert notes(cholesky)["tpu"] == "makes no custom call"
 
 
-def test_random_bits_are_a_gpu_call_only_when_requested():
+def test_random_bits_call_a_gpu_target_only_when_requested():
     assert notes(stored("test_accelerators.test_random_bits"))["cuda"] == "makes no custom call", (
         "unless it is asked for"
     )
@@ -48,7 +48,7 @@ def test_random_bits_are_a_gpu_call_only_when_requested():
     assert found["rocm"] == "calls hip_threefry2x32_ffi, all promised by jaxlib 0.12.0.1"
 
 
-def test_the_note_on_a_platform_says_that_its_check_is_disabled():
+def test_the_note_says_that_the_platform_check_is_disabled():
     found = stored("test_platforms.test_run_on_another_platform_all_the_same")
     assert notes(found)["cpu"] == "not exported for it, and the check is off; makes no custom call"
 

@@ -83,7 +83,7 @@ def test_an_artifact_cut_anywhere_is_refused():
         (b"import jax\n\n\ndef test_model():\n    pass\n", "found text, at byte 0"),
     ],
 )
-def test_files_of_other_kinds_are_named(data, found):
+def test_the_error_names_the_kind_of_a_file_that_is_not_an_artifact(data, found):
     with pytest.raises(ArtifactError, match=found):
         read_bytes(data)
 
@@ -343,7 +343,7 @@ def test_a_flatbuffer_table_that_is_shared_too_often_is_refused():
         visit(Table(buffer, tables[0], "PyTreeDef"))
 
 
-def test_the_deepest_regions_leave_half_of_the_stack():
+def test_the_deepest_allowed_regions_need_at_most_half_the_stack():
     nested = op(RETURN)
     for _ in range(MAX_NESTING - 2):  # a function in a module has two more
         nested = op(RETURN, regions=region(nested, isolated=False))

@@ -49,7 +49,7 @@ def test_an_artifact_of_this_jax_is_read_as_recorded(folder):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_installed_jax_reads_a_rewritten_artifact_the_same(name, folder):
+def test_the_installed_jax_reads_a_rewritten_artifact_as_before(name, folder):
     from jax import export
 
     artifact = read(folder / f"{name}.jaxexport")
@@ -60,7 +60,7 @@ def test_the_installed_jax_reads_a_rewritten_artifact_the_same(name, folder):
     assert before.mlir_module() == after.mlir_module()
 
 
-def test_a_metadata_name_that_looks_like_two_entries_stays_one():
+def test_a_metadata_name_that_looks_like_two_entries_is_read_as_one():
     import jax
     import numpy as np
     from jax.experimental.xla_metadata import set_xla_metadata

@@ -37,12 +37,12 @@ def readers():
         ("0.12.0.1/symbolic", "1.18", ("custom_call_v2",)),
     ],
 )
-def test_the_smallest_stablehlo_comes_from_the_content(name, version, because):
+def test_the_minimum_stablehlo_follows_from_a_modules_contents(name, version, because):
     found = needs(read(DATA / f"{name}.jaxexport").module)
     assert (found.stablehlo, found.set_by, found.exact) == (version, because, True)
 
 
-def test_an_unknown_attribute_makes_the_answer_on_loading_undecided():
+def test_whether_a_module_with_an_unknown_attribute_loads_is_undecided():
     data = bytecode(op(MODULE, regions=region()), attributes=[(1, UNKNOWN), (0, varint(99))])
     found = needs(read_bytes(data).module)
     assert not found.exact
@@ -97,7 +97,7 @@ def test_the_forecast_holds_for_modules_of_the_jax_wheel(readers):
     assert not wrong
 
 
-def test_the_tables_have_every_name_of_the_installed_jaxlib():
+def test_the_tables_list_each_vhlo_name_of_the_installed_jaxlib():
     import importlib.util
 
     spec = importlib.util.find_spec("jaxlib")

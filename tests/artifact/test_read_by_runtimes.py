@@ -102,7 +102,7 @@ def too_new(golden: str, reader: Reader) -> str:
 
 
 @pytest.mark.parametrize(("reader", "fewest"), [("tensorflow==2.21.0", 40), ("tensorflow==2.18.0", 20)])
-def test_the_advice_to_export_with_an_older_jax_holds(reader, fewest):
+def test_the_advice_to_export_with_an_older_jax_works(reader, fewest):
     """Goldens by the advised jax or an older one are read; for 2.21.0, none that is read is by a newer one."""
     found = Counter[tuple[bool, bool]]()
     runtime = find_reader(reader, TERMS)
@@ -149,7 +149,7 @@ def test_another_export_is_advised_only_if_it_helps():
     ],
     ids=["LAPACK", "two devices", "kernels of a GPU", "four devices"],
 )
-def test_calls_that_only_jaxlib_runs_come_without_advice(artifact):
+def test_no_advice_is_given_for_calls_that_only_jaxlib_runs(artifact):
     assert reasons(artifact, "iree==3.13.0") == ("iree 3.13.0 does not parse the sdy dialect",)
     assert not any(without_advice(reason) != reason for reason in reasons(artifact, "tensorflow==2.18.0"))
 
@@ -163,7 +163,7 @@ def test_a_runtime_with_unmeasured_abilities_gets_no_forecast(tmp_path):
     assert "it is not known whether iree 3.13.0 parses the stablehlo dialect" in load.reasons
 
 
-def test_an_unknown_field_makes_only_jaxlib_undecided():
+def test_an_unknown_envelope_field_leaves_only_jaxlib_undecided():
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     mlp.envelope = mlp.envelope._replace(unknown_fields=(UnknownField("Exported", 99, 0),))
     readers = [find_reader(name, TERMS) for name in ("0.12.0.1", "iree==3.13.0")]
@@ -179,7 +179,7 @@ def test_an_unknown_field_makes_only_jaxlib_undecided():
         (12, {"jax before 0.8.2 refuses serialization version 12": ("0.4.20", "0.8.1")}),
     ],
 )
-def test_a_refused_serialization_version_names_one_limit(version, refused):
+def test_a_refused_serialization_version_names_the_jax_range(version, refused):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     mlp.envelope = mlp.envelope._replace(serialization_version=version, vjp=None)
     found: dict[str, list[str]] = {}
@@ -204,5 +204,5 @@ def test_shape_assertions_do_not_count_as_calls_into_jax():
     assert calls_of_jax(read(DATA / "0.12.0.1" / "symbolic.jaxexport")) == (), "whoever calls it checks the shapes"
 
 
-def test_the_shipped_entries_of_runtimes_are_current():
+def test_shipped_calendar_entries_of_runtimes_are_up_to_date():
     assert shipped_runtimes() == entries_of_shipped_runtimes(), "run `python -m tools.calendar_entries`"

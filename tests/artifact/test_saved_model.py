@@ -50,7 +50,7 @@ def test_savedmodels_of_each_writer_are_read_whole(writer, functions, platforms)
     assert not artifact.unread
 
 
-def test_types_of_results_are_those_of_tensorflow():
+def test_result_types_of_a_savedmodel_are_read_as_tensorflow_types():
     model = read(FOLDER / "jax2tf").saved_model
     assert model is not None
     assert [call.outputs for call in model.calls] == [
@@ -111,7 +111,7 @@ def test_a_function_only_for_tpu_does_not_run_on_a_cpu():
     assert [str(reason) for reason in known.runs.reasons] == ["call is for TPU, and not for a CPU"]
 
 
-def test_a_functions_name_may_come_behind_its_operations():
+def test_a_functions_name_may_follow_its_operations():
     function = span(3, node(MODULE)) + span(1, span(1, "late"))
     (call,) = read_model(saved_model(library=(function,))).calls
     assert call.function == "late"

@@ -98,7 +98,7 @@ def test_an_unknown_type_is_refused():
 
 
 @pytest.mark.parametrize("dialect", ["vhlo", "builtin", "sdy"])
-def test_an_attribute_as_text_is_refused(dialect):
+def test_an_attribute_stored_as_text_is_refused(dialect):
     parts = module()
     parts.attribute(dialect.encode(), b'{call_target_name = "evil"}\0', custom=False)
     assert problems(parts) == {f"{dialect} text": "foreign"}
@@ -136,7 +136,7 @@ def test_an_attribute_that_overrides_a_property_is_refused(operation, name):
     assert problems(parts) == {f"{name} of vhlo.{operation.decode()}": "conflict"}
 
 
-def test_the_rng_algorithm_of_a_custom_call_overrides_nothing():
+def test_an_rng_algorithm_attribute_of_a_custom_call_is_accepted():
     """jax writes this attribute on dynamic_rng_bit_generator; only rng_bit_generator has a property of that name."""
     parts = module()
     with_entry(parts, call_of(parts), b"rng_algorithm", parts.target(b"DEFAULT"))
@@ -168,7 +168,7 @@ def test_an_attribute_without_a_string_name_is_refused():
     assert problems(parts) == {"vhlo.custom_call_v2": "foreign"}
 
 
-def test_attributes_that_are_no_dictionary_are_refused():
+def test_attributes_that_are_not_a_dictionary_are_refused():
     parts = module()
     other = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.select_v1")
     other.attributes = parts.target(b"evil")
@@ -176,7 +176,7 @@ def test_attributes_that_are_no_dictionary_are_refused():
     assert problems(parts) == {"vhlo.select_v1": "foreign"}
 
 
-def test_calls_in_a_nested_module_are_named():
+def test_calls_in_a_nested_module_are_reported():
     parts = module()
     (outer,) = parts.block.operations
     inner = Operation(outer.name, outer.mask & ~ATTRS, outer.location, properties=outer.properties)
@@ -231,13 +231,13 @@ def test_an_unknown_field_of_the_envelope_is_refused():
     assert [(finding.target, finding.standing) for finding in findings] == [("field Exported[99]", "unknown")]
 
 
-def test_an_unknown_shardy_target_is_unlisted():
+def test_an_unknown_shardy_target_is_reported_as_unlisted():
     parts = module()
     parts.strings[parts.strings.index(b"lapack_spotrf_ffi")] = b"xla.sdy.evil"
     assert problems(parts) == {"xla.sdy.evil": "unlisted"}
 
 
-def test_a_finding_advises_to_allow_an_operation_or_not_to_run():
+def test_a_finding_advises_to_allow_an_operation_or_export_again():
     parts = module()
     parts.name(b"vhlo", b"constant_v99")
     parts.dialect(b"mhlo")

@@ -19,7 +19,7 @@ def test_the_real_writer_is_among_few_candidates(path):
     assert len(found) <= (13 if path.parent.name == "0.4.30" else 4)
 
 
-def test_the_envelope_format_excludes_writers_of_an_equal_module():
+def test_writers_of_equal_modules_are_distinguished_by_envelope():
     assert writers(read(DATA / "0.8.1" / "platforms.jaxexport"), RELEASES) == ("0.8.1",)
 
 
@@ -51,7 +51,7 @@ def test_a_convention_that_no_jax_writes_has_no_promise(convention, tmp_path):
     assert text.startswith("expected a calling convention that jax 0.12.0.1 writes, found ")
 
 
-def test_an_envelope_without_platforms_follows_no_convention(tmp_path):
+def test_an_envelope_without_platforms_breaks_its_calling_convention(tmp_path):
     artifact = read(changed(tmp_path, "0.12.0.1/cholesky", platforms=()))
     assert check_main(artifact) == [
         "the envelope of @main names no platform, and each calling convention since 6 needs one."

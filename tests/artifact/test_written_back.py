@@ -116,7 +116,7 @@ def test_the_schema_evolves_by_the_rules_of_flatbuffers(newest, tmp_path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_a_module_taken_apart_is_encoded_unchanged(path):
+def test_a_parsed_module_is_encoded_to_the_same_bytes(path):
     for module in read(path).modules:
         data = module.serialized()
         assert take_apart(data).encode() == data

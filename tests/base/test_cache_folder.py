@@ -36,7 +36,7 @@ def test_a_cache_folder_with_committed_files_is_refused(project, name):
     assert error.value.exit_code == 2
 
 
-def test_a_link_to_committed_files_is_no_cache_folder(project):
+def test_a_link_to_committed_files_is_refused_as_a_cache_folder(project):
     commit(project, "golden/outcomes.sqlite3")
     (project / ".cache").mkdir()
     (project / ".cache" / "jaxexport").symlink_to(project / "golden")
@@ -46,7 +46,7 @@ def test_a_link_to_committed_files_is_no_cache_folder(project):
 
 def test_a_cache_folder_is_refused_if_git_is_missing(project, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(CacheFolderError, match="cannot say whether it tracks one"):
+    with pytest.raises(CacheFolderError, match="cannot tell whether it tracks one"):
         cache_path()
 
 

@@ -97,7 +97,7 @@ PUBLIC_READERS = {
 
 
 @pytest.mark.parametrize("function", PUBLIC_READERS.values(), ids=PUBLIC_READERS)
-def test_a_path_given_as_text_gives_the_same_error(function, tmp_path):
+def test_a_path_given_as_a_string_gives_the_error_of_a_path_object(function, tmp_path):
     """A script may pass a text: the error is the same as for a `Path`, and no `AttributeError`."""
     texts = []
     for missing in (tmp_path / "none", str(tmp_path / "none")):
@@ -107,7 +107,7 @@ def test_a_path_given_as_text_gives_the_same_error(function, tmp_path):
     assert texts[0] == texts[1]
 
 
-def test_the_folder_of_a_policy_may_be_a_text(tmp_path):
+def test_the_folder_of_a_policy_may_be_a_string(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("goldens: there\n")
     assert find_policy(str(tmp_path)).goldens == find_policy(".", tmp_path / "export_compat.yaml").goldens == "there"
 
@@ -115,8 +115,8 @@ def test_the_folder_of_a_policy_may_be_a_text(tmp_path):
 @pytest.mark.parametrize(
     ("function", "given", "other"), [(read, b"ML", "read_bytes"), (read_bytes, "a.jaxexport", "read")]
 )
-def test_read_and_read_bytes_name_each_other_for_a_wrong_argument(function, given, other):
-    found = f"{function.__name__}: expected .*, found {type(given).__name__}. {other} reads "
+def test_read_and_read_bytes_suggest_each_other_on_a_wrong_type(function, given, other):
+    found = f"{function.__name__}: expected .*, found {type(given).__name__}. Pass .* to `{other}` instead"
     with pytest.raises(ArtifactError, match=found):
         function(given)
 

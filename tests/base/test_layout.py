@@ -18,7 +18,7 @@ def by_textwrap(text, width, first, indent):
 
 
 @given(WORDS, st.integers(10, 60), st.sampled_from(["", "  label  ", "- "]), st.integers(0, 12))
-def test_lines_are_filled_as_textwrap_does_it(words, width, first, indent):
+def test_lines_are_wrapped_as_by_textwrap(words, width, first, indent):
     text = " ".join(words)
     assert wrapped(text, width, first, indent) == by_textwrap(text, width, first, indent)
 
@@ -26,7 +26,7 @@ def test_lines_are_filled_as_textwrap_does_it(words, width, first, indent):
 @pytest.mark.parametrize(
     "text", ["two  spaces between words of a line that is long", "a tab\tin a line that is too long", " x" * 20]
 )
-def test_other_white_space_is_left_to_textwrap(text):
+def test_repeated_spaces_and_tabs_are_wrapped_as_by_textwrap(text):
     assert wrapped(text, 20, "- ", 2) == by_textwrap(text, 20, "- ", 2)
 
 

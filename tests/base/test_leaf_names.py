@@ -38,7 +38,7 @@ def test_a_leaf_beyond_a_damaged_tree_has_no_path():
     assert [path_at([B1], number) for number in (0, 1)] == [B1, ""]
 
 
-def test_paths_of_a_derivative_say_what_they_belong_to():
+def test_paths_of_a_derivative_name_arguments_and_cotangents():
     first = of_derivative(["args[0]"], ["result['y']"])
     assert first == (["args[0]", "the cotangent of result['y']"], ["derivative by args[0]"])
     assert of_derivative(*first)[1][1] == "derivative by the cotangent of result['y']"
@@ -57,7 +57,7 @@ def test_paths_of_a_derivative_say_what_they_belong_to():
         (OLD, OLD),
     ],
 )
-def test_a_message_without_paths_is_that_of_an_older_version(new, old):
+def test_removing_paths_gives_the_message_of_an_older_version(new, old):
     assert without_paths(new) == old
 
 

@@ -62,7 +62,7 @@ class OfOurs(Ours):
         lambda kind: kind.__new__.__name__,
     ],
 )
-def test_a_named_tuple_is_as_one_of_typing(ask):
+def test_a_named_tuple_behaves_like_typing_namedtuple(ask):
     assert ask(Ours) == ask(Theirs)
 
 

@@ -66,7 +66,7 @@ def fixed_plurals(source: str) -> list[str]:
     return found
 
 
-def test_a_count_that_may_be_one_has_its_noun_from_plural():
+def test_only_counts_above_one_are_printed_before_a_fixed_plural():
     found = {path.relative_to(ROOT).as_posix(): fixed_plurals(path.read_text(encoding="utf-8")) for path in _FILES}
     assert {name: texts for name, texts in found.items() if texts} == MORE_THAN_ONE
 
@@ -84,5 +84,5 @@ def test_a_count_that_may_be_one_has_its_noun_from_plural():
         ('"1 golden" if count == 1 else f"{count} goldens"', []),
     ],
 )
-def test_a_count_before_a_fixed_plural_is_found_in_the_source(source, found):
+def test_an_f_string_with_a_count_and_a_fixed_plural_is_found(source, found):
     assert fixed_plurals(source) == found

@@ -98,7 +98,7 @@ def test_a_scratch_folder_is_removed_after_use(parent):
     assert list(parent.iterdir()) == []
 
 
-def test_a_missing_temporary_folder_is_a_fault_of_the_machine(parent, monkeypatch):
+def test_a_missing_temporary_folder_is_reported_as_machine_fault(parent, monkeypatch):
     parent.rmdir()
     monkeypatch.setattr(tempfile, "tempdir", str(parent))
     with pytest.raises(InfrastructureFault, match="cannot make a temporary folder"), scratch_folder():

@@ -69,7 +69,7 @@ def step(tmp_path) -> Callable[..., Step]:
 
 @pytest.mark.parametrize("option", sorted(NARROWING))
 @pytest.mark.parametrize("spelling", ["{} 1/7", "{}=1/7", "--quiet\n{}=1/7"])
-def test_options_that_select_cells_are_refused_but_as_inputs(step, option, spelling):
+def test_options_that_select_cells_must_be_inputs_of_the_action(step, option, spelling):
     ran = step(options=spelling.format(option))
     assert (ran.code, ran.words) == (2, None)
     assert "::error" in ran.output

@@ -44,7 +44,7 @@ def test_a_seed_always_draws_the_same_sample(in_small_repository):
     assert drawn(1) == sample != drawn(2)
 
 
-def test_docstrings_messages_and_test_names_are_drawn_with_places(in_small_repository):
+def test_each_drawn_sentence_has_its_file_line_and_name(in_small_repository):
     sample = drawn(1)
     of_package = re.compile(r"\w+/m\d+\.py:\d+: \w+\n    (Return a number times|A table of) .*")
     assert [sentence for sentence in sample["docstrings"] if not of_package.fullmatch(sentence)] == []

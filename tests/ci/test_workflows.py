@@ -62,7 +62,7 @@ def extended(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_extended_workflows_jobs_that_write_check_out_nothing(extended):
+def test_jobs_with_write_permission_do_not_check_out_the_code(extended):
     check_schema("github-workflows", extended)
     jobs = Workflow.read(extended)["jobs"]
     # A job whose token can write must not have files of the pull request.
@@ -130,7 +130,7 @@ def test_an_action_has_one_digest_everywhere():
 
 
 @each(*OWN, *SHOWN, ACTION, GITLAB)
-def test_shell_is_quoted_and_nothing_is_interpolated(path):
+def test_ci_scripts_quote_variables_and_contain_no_expressions(path):
     if path == GITLAB:
         jobs = [job for job in Workflow.read(path).values() if isinstance(job, Mapping)]
         every = [
@@ -178,7 +178,7 @@ def test_no_workflow_that_runs_goldens_has_a_secret(path):
 
 
 @each(*OWN)
-def test_each_session_of_nox_that_is_run_exists(path):
+def test_each_nox_session_that_a_workflow_runs_exists(path):
     sessions = {*re.findall(r"(?m)^def (\w+)\(session", (ROOT / "noxfile.py").read_text())}
     for line in " ".join(scripts(path).values()).splitlines():
         if asked := re.search(r"nox --session ([\w ]+?)(?: --|$)", line):
@@ -287,7 +287,7 @@ def test_an_emulated_step_runs_after_a_failure_only_with_always(condition, statu
     assert wanted(condition, CONTEXTS, status) is runs
 
 
-def test_each_expression_in_a_text_is_filled_in():
+def test_each_expression_in_a_string_is_filled_in():
     assert filled({"a": "${{ inputs.index }}/${{ inputs.index }}", "b": 3}, CONTEXTS) == {"a": "here/here", "b": 3}
 
 
@@ -344,7 +344,7 @@ def test_setuptools_finds_the_package_beside_the_folders_of_workflows(tmp_path, 
 
 @pytest.mark.skipif(RELEASED, reason="the pages name the published action, and copy nothing")
 @each(ROOT / "docs" / "how-to" / "run-in-ci.md", ROOT / "docs" / "tutorial" / "5-gate.md")
-def test_a_page_names_files_and_size_of_what_the_action_needs(path):
+def test_a_page_names_the_files_the_action_needs_and_their_size(path):
     text = path.read_text(encoding="utf-8")
     assert f"archive HEAD \\\n    {' '.join(FOR_THE_ACTION)} | tar -x -C .pytest-jaxexport\n" in text
     files = [path for name in FOR_THE_ACTION for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]

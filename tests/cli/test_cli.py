@@ -1,4 +1,4 @@
-"""The command `jaxexport`: bad input gives one line and exit code 2, and a command that only shows runs nothing."""
+"""The command `jaxexport`: bad input gives one line and exit code 2, and commands that only print start no run."""
 
 import datetime
 import hashlib
@@ -66,7 +66,7 @@ def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
     ],
 )
 @pytest.mark.parametrize("command", [["matrix", "--dry-run"], ["goldens", "verify"]], ids=" ".join)
-def test_the_folder_where_pytest_writes_goldens_is_named(command, file, text, jaxexport, cwd):
+def test_the_error_names_the_folder_where_pytest_writes_goldens(command, file, text, jaxexport, cwd):
     (cwd / file).write_text(text)
     where = f"pytest writes to tests/golden (export_goldens in {file})"
     assert_bad_input(jaxexport(*command), where, "set `goldens: tests/golden` in the policy.")
@@ -76,7 +76,7 @@ def test_the_folder_where_pytest_writes_goldens_is_named(command, file, text, ja
     )
 
 
-def test_each_of_several_errors_begins_a_line(jaxexport, project):
+def test_each_of_several_errors_starts_on_a_line_of_its_own(jaxexport, project):
     (project / "export_compat.yaml").write_text("windows:\n  backwards: 1\n  forwards: 2\n")
     for command in (["policy", "check"], ["matrix"]):
         unknown = [line.partition(": unknown key")[0] for line in jaxexport(*command, code=2).err.splitlines()]
@@ -88,11 +88,11 @@ def test_each_of_several_errors_begins_a_line(jaxexport, project):
     assert with_prefix(EnvironmentFailed(fault)) == f"{PREFIX}build failed: no wheel\n  then build failed"
 
 
-def test_a_missing_environment_is_neither_an_answer_nor_bad_input():
+def test_an_environment_that_cannot_be_built_exits_as_incomplete():
     assert EnvironmentFailed.exit_code == ExitCode.INCOMPLETE
 
 
-def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
+def test_the_error_names_a_parent_folder_that_has_goldens(jaxexport, project, monkeypatch):
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
     here = f"There are goldens in {project}/golden: run this command in {project}."
@@ -141,7 +141,7 @@ def test_list_refuses_a_golden_of_a_newer_version(jaxexport, project):
     assert_bad_input(jaxexport("goldens", "list"), "reads up to 1. Upgrade")
 
 
-def test_an_invalid_artifact_with_a_true_hash_is_bad_input(jaxexport, project):
+def test_an_invalid_artifact_with_a_matching_hash_is_bad_input(jaxexport, project):
     store = GoldenStore(project / "golden")
     old = store.goldens()[0]
     write_golden(store, old.manifest, {**files(), "artifact.jaxexport": b"no artifact"})
@@ -311,7 +311,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
 
 
-def test_verify_of_named_goldens_leaves_out_the_others(jaxexport, project):
+def test_verify_with_names_of_goldens_checks_only_those(jaxexport, project):
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.9.2"))
     damaged = project / "golden" / "t.test_g" / "0.9.2-cpu"
     (damaged / INPUTS).write_bytes(b"")
@@ -335,7 +335,7 @@ def test_verify_finds_a_manifest_that_was_edited(jaxexport, project):
     )
 
 
-def test_verify_claims_nothing_about_rewritten_hashes(jaxexport, project):
+def test_verify_does_not_claim_that_listed_hashes_are_original(jaxexport, project):
     """If a file and its hash in golden.yaml are changed together, nothing shows that the file is not as written."""
     golden = next((project / "golden").rglob("golden.yaml")).parent
     listed, changed = golden / "golden.yaml", files(fill=1.5)[OUTPUTS]
@@ -407,7 +407,7 @@ def test_verify_reports_all_damages_at_once(jaxexport, project):
     assert "2 goldens" not in ended.err
 
 
-def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
+def test_verify_reports_an_empty_case_folder_and_ignores_a_readme(jaxexport, project):
     for name in ("README.md", "readme", ".gitattributes", ".DS_Store"):
         (project / "golden" / name).write_text("")
     assert jaxexport("goldens", "verify").code == 0
@@ -485,7 +485,7 @@ def test_the_option_goldens_overrides_the_policys_golden_folder(jaxexport, proje
 # --- plan, and what is refused before anything runs -------------------------------------------------------------------
 
 
-def test_matrix_takes_cases_as_arguments_too(jaxexport, project):
+def test_matrix_also_accepts_cases_as_arguments(jaxexport, project):
     every = jaxexport("matrix", "--dry-run", "--as-of", "2026-11-21").out
     assert jaxexport("matrix", "t.test_f*", "--dry-run", "--as-of", "2026-11-21").out == every
     assert_bad_input(jaxexport("matrix", "t.test_g", "--dry-run"), "--cases: no case matches 't.test_g'.")
@@ -512,7 +512,7 @@ def test_a_plan_as_json_follows_its_schema(jaxexport, project):
     assert (plan["planned"], len(plan["cells"])) == (4, 4)
 
 
-def test_jobs_for_github_have_the_options_of_the_plan(jaxexport, project):
+def test_each_github_job_repeats_the_options_of_the_plan(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--touching", "0.12.0.1", "--cases", "t.test_f[a]", "--goldens", "golden"]
     jobs = json.loads(jaxexport("matrix", "--dry-run", *words, "--as-of", "2026-11-21", "--format", "github").out)
     (first, second) = jobs["include"]
@@ -529,7 +529,7 @@ def test_github_jobs_run_only_promised_cells_if_asked(jaxexport, project):
     assert all("--only promised" in job["options"] for job in jobs)
 
 
-def test_jobs_for_github_name_today_by_default(jaxexport, project):
+def test_github_jobs_use_todays_date_by_default(jaxexport, project):
     before = datetime.datetime.now(tz=datetime.UTC).date()
     (job,) = json.loads(jaxexport("matrix", "--dry-run", "--readers", "0.12.0.1", "--format", "github").out)["include"]
     days = before, datetime.datetime.now(tz=datetime.UTC).date()
@@ -570,14 +570,14 @@ def test_goldens_list_shows_platforms_and_custom_calls(jaxexport, project):
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_note_printed_before_a_run_starts_is_left_out_with_quiet(capsys, quiet):
+def test_quiet_omits_the_note_printed_before_a_run_starts(capsys, quiet):
     observer = Follower(click_options.console(), RunOptions(), quiet=quiet).observer()
     observer.note("waiting for the Dask scheduler at tcp://[::1]:9999")
     assert capsys.readouterr().out == ("" if quiet else "waiting for the Dask scheduler at tcp://[::1]:9999\n")
 
 
 @pytest.mark.parametrize(("is_terminal", "seconds"), [(True, 10.0), (False, 60.0)])
-def test_a_terminal_names_a_long_cell_sooner_than_a_log(is_terminal, seconds):
+def test_a_terminal_reports_a_slow_cell_sooner_than_a_log_does(is_terminal, seconds):
     screen = Console(force_terminal=is_terminal, force_interactive=is_terminal, _environ={"TERM": "xterm"})
     assert Follower(screen, RunOptions(), quiet=False).observer().silence == seconds
 
@@ -591,8 +591,8 @@ def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
 
 
 @pytest.mark.parametrize("module", ["export_core.cli.app", "export_core.features.inspect.screen"])
-def test_ctrl_c_while_the_command_starts_is_one_line(module):
-    """Python prints a traceback and ends by the signal; here the import of a module is what Ctrl-C interrupts."""
+def test_ctrl_c_while_a_command_starts_prints_one_line(module):
+    """Interrupt the import of a module, where Python alone would print a traceback and end by the signal."""
     finder = f"""
 import sys
 class Finder:
@@ -610,7 +610,7 @@ main()
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "as timeout sends it"])
 def test_a_terminated_command_cleans_up_and_ends_with_code_143(times, jaxexport, monkeypatch):
-    """It would die at once: a process that it has started would go on, and a temporary folder would stay."""
+    """Without a handler, SIGTERM would end the command at once, and leave a child process and a folder behind."""
     cleaned = []
 
     def terminate(*_: object) -> None:
@@ -630,7 +630,7 @@ def test_a_terminated_command_cleans_up_and_ends_with_code_143(times, jaxexport,
 
 @pytest.mark.parametrize("words", [["policy", "show"], ["inspect", "nofile"], ["nonsense"]])
 def test_an_error_that_cannot_be_printed_keeps_its_exit_code(words):
-    """Python itself would end with 1, which is the answer of a broken promise."""
+    """Without care, Python would end with 1, the exit code of a broken promise."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([sys.executable, "-m", "export_core", *words], stdout=full, stderr=full, check=False)
     assert done.returncode == 2

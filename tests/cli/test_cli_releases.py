@@ -98,7 +98,7 @@ def test_only_cells_of_a_missing_release_are_incomplete(jaxexport, small, monkey
     assert "jaxlib==9.9.9" in found["9.9.9"].message
 
 
-def test_releases_of_a_runtime_as_json_are_refused_as_help_says(jaxexport):
+def test_releases_list_refuses_json_with_runtime_as_help_says(jaxexport):
     ended = jaxexport("releases", "list", "--runtime", "tensorflow", "--json", code=2)
     assert "--json cannot be combined with --runtime." in ended.err
     assert "what it promises; not with --json." in " ".join(jaxexport("releases", "list", "--help").out.split())

@@ -37,7 +37,7 @@ def help_of(jaxexport, words) -> str:
     return ended.out
 
 
-def test_help_groups_commands_and_cuts_no_sentence(jaxexport):
+def test_help_groups_commands_and_truncates_no_sentence(jaxexport):
     text = help_of(jaxexport, ())
     titles = [line.rstrip(":") for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
     assert titles == ["First", "Options", "Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Examples"]
@@ -128,7 +128,7 @@ def test_a_shell_completes_cases_goldens_and_releases(typed, completions, cwd, j
     assert sorted(jaxexport(code=0).out.strip().splitlines()) == completions
 
 
-def test_options_are_plural_only_if_they_take_several():
+def test_option_names_are_plural_only_if_they_take_several_values():
     for words, command in COMMANDS.items():
         for option in command.params:
             several = option.multiple if isinstance(option, click.Option) else False

@@ -59,7 +59,7 @@ def test_every_suggested_command_exists(named):
     assert {word for word in words if word.startswith("-")} <= options
 
 
-def test_no_existing_command_has_a_suggestion():
+def test_no_word_with_a_suggestion_is_an_existing_command():
     for typed in _COMMANDS:
         command: click.Command = root
         *groups, last = typed.split()

@@ -138,7 +138,7 @@ def add(jaxexport: Command, artifact: Path, inputs: Path, outputs: Path, case: s
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
 def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport, project):
-    """It equals the noise of a copy, which is measured here too, since noise depends on the processor."""
+    """The noise equals that of a copy, measured on this processor, since noise depends on the processor."""
     ours = store_without_noise(project, MLP, case="ours")
     assert jaxexport("goldens", "verify", "--noise", "ours").code == 0
     folder = GOLDENS / MLP / "0.9.2-cpu"

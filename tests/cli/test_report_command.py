@@ -97,7 +97,7 @@ def test_trend_refuses_options_that_it_would_ignore(words, command):
 @pytest.mark.parametrize(
     ("file", "address"), [("r.html", "golden/"), ("out/r.html", "../golden/"), ("../r.html", "work/golden/"), ("-", "")]
 )
-def test_a_page_links_goldens_from_its_own_folder(file, address, command, cwd, monkeypatch):
+def test_links_to_goldens_are_relative_to_the_pages_folder(file, address, command, cwd, monkeypatch):
     finished(cwd / "work" / "run", result(case="t.a"), identity=RunIdentity(goldens="golden"))
     (cwd / "work" / "golden").mkdir()
     monkeypatch.chdir(cwd / "work")
@@ -135,7 +135,7 @@ def test_one_format_may_go_to_standard_output(command):
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
 
 
-def test_judge_prints_a_command_that_gives_its_report(command):
+def test_judge_prints_the_command_that_reports_the_same_run(command):
     Path("other.yaml").write_text("windows: {backward: 1, forward: 1}\n")
     judged = command("judge", "new", "--policy", "other.yaml", "--as-of", "2026-11-20").stdout
     advice = "jaxexport report new --policy other.yaml --as-of 2026-11-20 --html report.html"
@@ -153,7 +153,7 @@ def test_printed_command_omits_the_policy_of_the_run(command):
     assert "jaxexport report new --html report.html" in command("judge", "new").stdout
 
 
-def test_an_unwritable_report_leaves_files_unchanged(command):
+def test_a_report_that_cannot_be_written_changes_no_file(command):
     Path("out").write_text("before")
     assert "out/r.html: cannot write there" in refused(command("report", "new", "--html", "out/r.html"))
     assert Path("out").read_text() == "before"
@@ -185,7 +185,7 @@ def test_two_formats_in_one_file_are_refused(command, words, message):
     assert (ended.exit_code, message in ended.stderr, Path("x").exists()) == (2, True, False)
 
 
-def test_a_pipe_is_written_to_and_not_replaced(command):
+def test_report_writes_into_a_pipe_without_replacing_it(command):
     os.mkfifo("pipe")
     read: list[bytes] = []
     reading = threading.Thread(target=lambda: read.append(Path("pipe").read_bytes()))
@@ -214,7 +214,7 @@ def test_an_unfinished_or_damaged_run_is_not_reported(damage, message, command):
     assert not Path("r.html").exists()
 
 
-def test_commands_that_read_a_run_end_with_3_if_a_result_is_lost(command):
+def test_commands_that_read_a_run_exit_with_3_if_a_result_is_lost(command):
     Path("new/results.jsonl").write_bytes(b"")
     for words in (("report", "new"), ("judge", "new"), ("explain", "--case", "t.b", "--results", "new")):
         assert isinstance(command(*words).exception, IncompleteResults)
@@ -224,7 +224,7 @@ def test_commands_that_read_a_run_end_with_3_if_a_result_is_lost(command):
     assert "| `3` | A planned cell of the finished run that it reads has no result, or two. Cells" in of_every_command
 
 
-def test_an_unfinished_run_ends_every_reader_of_a_run_with_2(command):
+def test_commands_that_read_an_unfinished_run_exit_with_2(command):
     Path("new/summary.json").unlink()
     for words in (("report", "new"), ("judge", "new"), ("explain", "--case", "t.b", "--results", "new")):
         error = command(*words).exception

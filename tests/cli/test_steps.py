@@ -47,7 +47,7 @@ def test_with_quiet_a_long_step_prints_nothing(shown):
     assert shown.getvalue() == ""
 
 
-def test_progress_is_not_printed_between_the_lines_of_a_command(shown):
+def test_progress_never_interrupts_the_output_lines_of_a_command(shown):
     steps = Steps()
 
     def items():

@@ -69,7 +69,7 @@ def test_an_impossible_file_name_is_bad_input(ends, words):
     assert (ended.code, "expected a path that a file can have" in ended.err, len(ended.err) < 300) == (2, True, True)
 
 
-def test_a_link_that_leads_to_itself_is_bad_input(jaxexport, tmp_path):
+def test_a_symbolic_link_to_itself_is_bad_input(jaxexport, tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     ended = jaxexport("convert", str(tmp_path / "loop"), "--for", "0.12.0.1", "-o", str(tmp_path / "out"))
     assert (ended.code, "Traceback" in ended.err) == (2, False)
@@ -119,7 +119,7 @@ def test_a_closed_pipe_ends_with_code_141(tmp_path, words):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_judged_run_keeps_its_exit_code_though_its_pipe_is_closed(tmp_path):
+def test_judge_keeps_its_exit_code_if_its_output_pipe_is_closed(tmp_path):
     finished(tmp_path / "run", result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN))
     ours, theirs = os.pipe()
     os.close(ours)
@@ -154,14 +154,14 @@ def test_a_command_with_closed_streams_keeps_its_exit_code(cwd, words, closed, c
     assert bool(done.stdout) == (closed == "2>&-")
 
 
-def test_output_for_a_closed_stream_goes_into_no_file(cwd):
-    """The first file that is opened would have the number of the closed stream."""
+def test_output_for_a_closed_stream_is_not_written_into_a_file(cwd):
+    """The next file that is opened would get the descriptor of the closed stream."""
     finished(Path("run"), result())
     assert printing_into(">&- 2>&-", "report", "run", "--svg", "map.svg").returncode == 0
     assert Path("map.svg").read_text().startswith("<svg")
 
 
-def test_a_judged_run_says_that_a_full_disk_lost_only_its_output(cwd):
+def test_judge_keeps_its_exit_code_if_a_full_disk_loses_its_output(cwd):
     finished(Path("run"), result(Verdict.ERROR, Judgement.BROKEN))
     done = printing_into(">/dev/full", "judge", "run")
     assert done.returncode == 1
@@ -202,7 +202,7 @@ EXIT_CODES = {
 
 
 @pytest.mark.parametrize("words", EXIT_CODES, ids=lambda words: ascii(" ".join(words)))
-def test_every_command_takes_a_name_that_is_not_utf8(jaxexport, unnamed, words):
+def test_every_command_accepts_a_file_name_that_is_not_utf8(jaxexport, unnamed, words):
     ended = jaxexport(*words)
     assert (ended.code, ended.err.replace("left out", "")) == (EXIT_CODES[words], ended.err.replace("left out", ""))
     assert "Traceback" not in ended.err
@@ -213,7 +213,7 @@ def test_every_command_takes_a_name_that_is_not_utf8(jaxexport, unnamed, words):
         assert NAME not in json.loads(lines[0]).values()
 
 
-def test_inspect_with_json_prints_a_name_that_is_not_utf8(unnamed):
+def test_inspect_with_json_prints_a_file_name_that_is_not_utf8(unnamed):
     command = [sys.executable, "-m", "export_core", "inspect", os.fsencode(NAME), "--json"]
     facts = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     json.dumps(facts, ensure_ascii=False).encode()
@@ -226,13 +226,13 @@ def test_json_output_escapes_only_names_that_are_not_utf8():
     assert json.loads(safe_json(value)) == expected
 
 
-def test_results_and_cache_take_names_that_are_not_utf8():
+def test_results_and_cache_keys_accept_names_that_are_not_utf8():
     line = safe_json(result(Verdict.ERROR, message=NAME))
     assert json.loads(line)["message"] == "m\\xffd.jaxexport"
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_outcome_that_cannot_be_stored_only_stops_caching(tmp_path):
+def test_an_outcome_that_cannot_be_cached_ends_in_a_warning_only(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     warnings: list[str] = []

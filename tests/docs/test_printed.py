@@ -50,7 +50,7 @@ def test_commands_print_what_the_page_shows(page, tmp_path, request):
     check(page, folder, programs=request.getfixturevalue("warm_programs"))
 
 
-def test_the_example_crash_is_one_that_a_run_could_have(tmp_path):
+def test_the_example_crash_is_one_that_a_real_run_could_report(tmp_path):
     results = read_run(make("api-example", tmp_path / "project") / ".jaxexport").results
     (crash,) = [result for result in results if result.verdict is Verdict.CRASH]
     assert crash.message == f"died by {signal_name(crash.signal)}"
@@ -58,7 +58,7 @@ def test_the_example_crash_is_one_that_a_run_could_have(tmp_path):
     assert Version(crash.reader.jaxlib) < Version("0.10.0")
 
 
-def test_each_page_has_the_listed_number_of_blocks_not_run():
+def test_each_page_has_its_listed_number_of_blocks_that_are_not_run():
     found = {
         page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
     }
@@ -72,7 +72,7 @@ def test_the_home_page_shows_the_example_of_the_readme():
     assert [block for block in blocks if block not in readme] == []
 
 
-def test_the_commands_on_the_guides_index_make_the_guides_project(tmp_path):
+def test_commands_on_the_guides_index_page_create_the_guides_project(tmp_path):
     (block,) = (
         fence["text"]
         for fence in FENCE.finditer((ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ def test_a_page_that_shows_other_output_than_is_printed_fails(tmp_path):
         check(read(path), make("empty", tmp_path / "code"))
 
 
-def test_a_page_that_continues_another_has_its_folder_and_variables(tmp_path):
+def test_a_continued_page_shares_the_earlier_pages_folder_and_variables(tmp_path):
     (tmp_path / "1.md").write_text("```console\n$ mkdir inner && cd inner && WHO=1 && export WHO\n```\n")
     (tmp_path / "2.md").write_text("<!-- continues: 1.md -->\n```console\n$ echo $WHO in $(basename $PWD)\nold\n```\n")
     page = read(tmp_path / "2.md")

@@ -202,7 +202,7 @@ def test_policies_of_this_project_and_with_every_key_are_valid():
     valid("policy", {})
 
 
-def test_the_policys_schema_leaves_out_the_internal_place():
+def test_the_policy_schema_omits_the_internal_field_place():
     tables = schema("policy")["$defs"]
     assert all("place" not in table["properties"] for table in tables.values()), "found when a policy is read"
 
@@ -234,8 +234,8 @@ def test_an_invalid_file_is_refused_by_its_schema(name, value, message):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial/4-report.md"])
-def test_a_newcomers_page_has_the_word_for_each_end_of_a_cell(page):
-    """A cell that is owed breaks a run though every promise is kept: its word is not met in a matrix first."""
+def test_pages_for_newcomers_have_the_words_kept_broken_and_owed(page):
+    """A newcomer reads *owed* there before a matrix prints it: such a cell fails a run without a broken promise."""
     text = (ROOT / page).read_text(encoding="utf-8")
     words = (Judgement.KEPT, Judgement.BONUS, Judgement.BROKEN, Judgement.OUTSIDE, Judgement.OWED)
     assert [str(word) for word in words if not re.search(rf"(\*\*|\| ){word}\b", text)] == []

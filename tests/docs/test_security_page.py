@@ -11,7 +11,7 @@ SUBJECTS = yaml.safe_load((EXPLANATION / "security.yaml").read_text(encoding="ut
 ROWS = [row for rows in SUBJECTS.values() for row in rows]
 
 
-def test_every_test_that_shows_a_rule_exists():
+def test_every_test_named_for_a_security_rule_exists():
     names = {name for row in ROWS for name in row["tests"]}
     folders = (ROOT / "tests", ROOT / "studies" / "tests")
     files = {path.name: path.read_text() for folder in folders for path in folder.rglob("test_*.py")}

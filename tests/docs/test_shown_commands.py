@@ -113,6 +113,6 @@ def test_a_shown_command_exists_with_its_options(page, of_pytest):
         ("```console\n$ true\njaxexport nothing\n```", ""),
     ],
 )
-def test_an_unknown_command_or_option_is_found(text, found, of_pytest):
+def test_the_check_of_docs_finds_an_unknown_command_or_option(text, found, of_pytest):
     problems = [problem(words, of_pytest) for words in shown(text)]
     assert [one for one in problems if one] == ([found] if found else [])

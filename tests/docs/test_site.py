@@ -28,7 +28,7 @@ PICTURES |= {f"site-how-to-{guide}": f"how-to/{guide}" for guide in GUIDES}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site. Here a warning is no error, as it is in `nox -s docs`.
+    """The built site. A warning is no error here, unlike in `nox -s docs`.
 
     If that session has built the site, Sphinx only builds in a copy what has changed since, as that session does.
     """
@@ -87,7 +87,7 @@ def test_the_page_of_the_atlas_is_opened_and_not_downloaded(site):
 
 
 @pytest.mark.parametrize("link", ["gone.html", "#gone", "other.html#gone", "other.html#filter=gone", "img/gone.png"])
-def test_a_link_that_leads_nowhere_is_found(link, tmp_path):
+def test_the_check_of_links_finds_a_link_that_leads_nowhere(link, tmp_path):
     (tmp_path / "page.html").write_text(f'<a href="{link}"></a><a href="other.html#here"></a><a href="#filter=a"></a>')
     (tmp_path / "other.html").write_text('<p id="here"></p><a href="https://example.org/gone"></a>')
     assert list(dead_links(tmp_path)) == [f"page.html: {link}"]

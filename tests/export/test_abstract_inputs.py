@@ -97,7 +97,7 @@ def test_made_inputs_lie_in_the_domain_of_the_function(exported, function: Any, 
 def test_inputs_are_requested_if_all_made_ones_give_nan(exported):
     golden = add_checks(exported(lambda x: jnp.log(-x * x), X), [ExtraCall((X,), {})])
     assert (golden.manifest.inputs_rule, golden.outside) == ("", ("the first call", "call1"))
-    message = r"NaN or infinities in the outputs of the first call and call1, .* inputs=\(array, ...\), one for each"
+    message = r"NaN or infinities in the outputs of the first call and call1 for .* inputs=\(array, ...\), one for each"
     with pytest.raises(ExportError, match=message):
         require_values(golden)
 
@@ -117,7 +117,7 @@ def test_a_function_may_have_an_argument_named_inputs(exported, inputs: Any):
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_inputs_with_abstract_values_goes_to_the_function():
+def test_a_keyword_inputs_of_abstract_values_goes_to_the_function():
     assert take_inputs((X,), {"inputs": [X]}) == (None, {"inputs": [X]})
 
 

@@ -82,7 +82,7 @@ def test_a_function_that_cannot_be_exported_is_an_error(exported, function, argu
         exported(function, argument, **options)
 
 
-def test_a_refusal_is_tried_on_the_deserialized_artifact(exported):
+def test_a_declared_refusal_is_tried_on_the_deserialized_artifact(exported):
     """Of an artifact that was not serialized, jax names the constraint; of a deserialized one, the misfit of shapes."""
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2", "mod(b, 2) == 0")}
     halves = exported(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1), X[:, 0], **symbolic)
@@ -92,7 +92,7 @@ def test_a_refusal_is_tried_on_the_deserialized_artifact(exported):
     add_checks(halves, [use(X[:1, 0], refused="number of output elements")])
 
 
-def test_a_refusal_on_another_platform_is_not_tried(exported):
+def test_a_declared_refusal_on_a_platform_not_here_is_not_tried(exported):
     options = {"platforms": ("tpu",), "without_outputs": "no TPU here"}
     produced = exported(lambda x: x.sum(0), X, symbolic_shapes=("b, 3",), constraints=("b >= 2",), **options)
     (refusal,) = add_checks(produced, [use(X[:1], refused="b >= 2")]).manifest.checks

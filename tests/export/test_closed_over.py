@@ -47,7 +47,7 @@ def test_integers_that_lose_bits_are_named_by_their_variable(function, names):
     assert [text.partition(",")[0] for text in lost_integers(jax.jit(function))] == names
 
 
-def test_nothing_is_lost_with_64_bits():
+def test_no_integer_loses_bits_with_x64_enabled():
     with jax.enable_x64(True):
         assert lost_integers(in_a_helper) == ()
 
@@ -62,6 +62,6 @@ class Unwilling:
         raise RuntimeError(name)
 
 
-def test_an_object_that_refuses_to_be_looked_at_is_passed_over():
+def test_an_object_whose_attributes_raise_errors_is_skipped():
     unwilling, large = Unwilling(), np.int64(2**40)
     assert len(lost_integers(lambda x: unwilling(x) + large)) == 1

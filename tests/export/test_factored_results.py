@@ -66,11 +66,11 @@ def test_only_results_of_a_factorization_are_factors(function, groups):
     assert by_both(function, SQUARE) == (groups, groups)
 
 
-def test_a_batch_of_factorizations_is_one_group():
+def test_the_factors_of_a_vmapped_svd_are_one_group():
     assert by_both(jax.vmap(jnp.linalg.svd), np.stack([SQUARE, SQUARE.T])) == ((("svd", (0, 1, 2)),),) * 2
 
 
-def test_only_the_jaxpr_shows_factors_for_several_platforms():
+def test_an_export_for_two_platforms_shows_factors_only_in_its_jaxpr():
     assert by_both(jnp.linalg.qr, SQUARE, platforms=("cpu", "cuda")) == ((("qr", (0, 1)),), ())
 
 

@@ -60,7 +60,7 @@ def uncalled_of(function: Callable[..., object]) -> Uncalled:
     return one
 
 
-def test_an_artifact_that_ran_once_is_not_tried_in_a_process_again(first_call):
+def test_an_artifact_that_ran_in_a_trial_process_is_not_tried_again(first_call):
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 1)
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 0)
     assert first_call(uncalled_of(jnp.cos), LIVES, LIVES) == ("", 1)

@@ -241,7 +241,7 @@ def test_a_parameter_is_printed_the_same_in_each_process(value, text):
     ("first", "other", "start"),
     [(np.zeros(1000), np.ones(1000), "float64[1000] SHA-256 "), ("a " * 1000 + "b", "a " * 1000 + "c", "'a a a ")],
 )
-def test_a_long_value_is_cut_and_still_differs(first, other, start):
+def test_long_values_with_equal_beginnings_are_printed_differently(first, other, start):
     assert value_text(first).startswith(start)
     assert len(value_text(first)) < 500
     assert value_text(first) != value_text(other)

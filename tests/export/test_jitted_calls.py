@@ -103,7 +103,7 @@ def test_the_object_of_a_method_may_be_static(exported):
     assert outputs(golden) == [[0, 3, 6]]
 
 
-def test_a_self_must_be_static_or_a_tree(exported):
+def test_self_of_a_jitted_method_must_be_static_or_a_pytree(exported):
     with pytest.raises(ExportError, match=r"argument \[0\] is .*Layer.* make it static"):
         exported(Layer(3).not_static, X)
 
@@ -148,7 +148,7 @@ def test_a_jitted_bound_method_object_is_exported(exported):
     assert outputs(exported(jax.jit(BoundMethod(0)), X)) == [[0, 1, 2]]
 
 
-def test_non_arrays_given_to_a_filter_jit_are_no_inputs(exported):
+def test_non_arrays_given_to_a_filter_jit_are_not_inputs(exported):
     jitted = FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"]))
     golden = exported(jitted, {"f": jnp.square, "w": X}, X)
     assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]")
@@ -156,7 +156,7 @@ def test_non_arrays_given_to_a_filter_jit_are_no_inputs(exported):
     assert outputs(golden) == [[0, 1, 8]]
 
 
-def test_a_library_jit_whose_name_is_no_text_is_exported(exported):
+def test_a_library_jit_whose_name_is_not_a_string_is_exported(exported):
     jitted = FilterJit(jnp.square)
     jitted.__name__ = jitted.__qualname__ = object()  # as eqx.filter_jit of a module that quax has wrapped
     golden = exported(jitted, X)
@@ -181,11 +181,11 @@ def test_arguments_that_an_nnx_function_changes_are_outputs(exported):
     assert outputs(golden) == [4, [0, 1, 4]]
 
 
-def test_a_model_that_is_no_tree_is_an_error_with_a_remedy(exported):
+def test_a_model_that_is_not_a_pytree_is_an_error_with_a_remedy(exported):
     class Module:
         __module__ = "flax.nnx.module"
 
-    with pytest.raises(ExportError, match=r"Module is no pytree .* nnx\.split\(model\)"):
+    with pytest.raises(ExportError, match=r"Module is not a pytree .* nnx\.split\(model\)"):
         exported(FilterJit(lambda model, x: x), Module(), X)
 
 
@@ -314,7 +314,7 @@ def test_advice_to_jit_names_only_functions_that_a_test_can_name(function, advic
     ],
     ids=["nnx", "linen", "a function", "text", "no hash", "dataclass", "frozen", "object", "frozen, no arrays"],
 )
-def test_a_leaf_that_is_no_array_is_an_error_with_a_remedy(exported, leaf, remedy):
+def test_a_leaf_that_is_not_an_array_is_an_error_with_a_remedy(exported, leaf, remedy):
     with pytest.raises(ExportError, match=re.escape(remedy)) as refused:
         exported(jax.jit(lambda model, x: x), [leaf, X], X)
     assert "argument [0][0] is " in str(refused.value)
@@ -322,7 +322,7 @@ def test_a_leaf_that_is_no_array_is_an_error_with_a_remedy(exported, leaf, remed
         assert "Else: take it out of the argument: close over it, or" in str(refused.value)
 
 
-def test_a_whole_argument_that_is_no_array_may_be_static_or_bound(exported):
+def test_an_argument_that_is_not_an_array_may_be_static_or_bound(exported):
     with pytest.raises(ExportError, match=r"Close over it, make it static \(static_argnums of jax.jit\), or bind it"):
         exported(jax.jit(lambda x, mode: x), X, "text")
     with pytest.raises(ExportError, match=r"Close over it, or bind it with functools.partial before jax.jit"):

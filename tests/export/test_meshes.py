@@ -59,14 +59,14 @@ def test_the_mesh_of_arguments_on_devices_is_found(exported):
     assert produced.manifest.options.mesh == {"a": 2, "b": 2}
 
 
-def test_calls_on_another_mesh_and_one_device_are_checked(exported):
+def test_calls_on_another_mesh_and_on_one_device_become_checks(exported):
     produced = add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     other, one = produced.manifest.checks
     assert (other.name, other.mesh, other.outputs) == ("other-mesh", {"other_a": 2}, "outputs.npz")
     assert (one.name, one.mesh, one.refused) == ("one-device", {"one": 1}, WRONG_DEVICES)
 
 
-def test_spread_over_takes_only_an_artifact_for_one_device(exported):
+def test_option_spread_over_needs_an_export_for_one_device(exported):
     (check,) = add_checks(exported(jnp.cos, X, spread_over=4), []).manifest.checks
     assert (check.name, check.mesh, check.spread) == ("spread", {"spread": 4}, True)
     with pytest.raises(ExportError, match="spread_over=2: only a function that was exported for one device"):
@@ -83,7 +83,7 @@ def test_too_few_specs_are_an_error(exported):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 
-def test_a_static_argument_has_no_entry_but_counts_as_a_position(exported):
+def test_a_static_argument_has_a_position_but_no_symbolic_shape(exported):
     function = jax.jit(lambda number, x: x * number, static_argnums=0)
     exported(function, 2, X, symbolic_shapes=("a, 2",))
     exported(function, 2, X, symbolic_shapes={1: "a, 2"})
@@ -162,7 +162,7 @@ def test_a_shard_map_for_one_device_is_refused(exported):
         exported(f, X)
 
 
-def test_a_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
+def test_a_sharding_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
     """Without `mesh=`, jax exports it for one device. With a concrete mesh, it would be for four."""
 
     def f(x):
@@ -173,10 +173,11 @@ def test_a_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
     assert exported(f, X, **OVER_X).manifest.options.mesh == {"x": 4}
 
 
-def test_a_call_to_refuse_has_its_arguments_put_on_its_mesh(exported):
+def test_arguments_of_a_call_to_be_refused_are_put_on_its_mesh(exported):
     """As in a reader: arguments on one device would be refused for another reason."""
     with pytest.raises(
-        ExportError, match=r"refused1: expected this call .* to be refused, and it was not\. It takes float32\["
+        ExportError,
+        match=r"refused1: expected this call .* to be refused, and it was not\. The function accepted float32\[",
     ):
         add_checks(exported(DOUBLED, X, **OVER_X), [ExtraCall((X,), {}, WRONG_DEVICES)])
 

@@ -27,7 +27,7 @@ def test_only_unserializable_nodes_become_tuples():
     assert plain(State(1, State(2, 3))) == (1, 2, 3)
 
 
-def test_the_artifact_has_tuples_and_the_manifest_the_trees(exported):
+def test_the_manifest_records_the_trees_that_became_tuples(exported):
     manifest = produced(exported).manifest
     assert manifest.signature.in_tree == "PyTreeDef((((*, *), *), {'rate': {'of': *}}))"
     assert manifest.signature.out_tree == "PyTreeDef(((*, *), *))"

@@ -183,14 +183,14 @@ def loops_over_a_size(x):
         lambda x: x * float(x.shape[0]),
     ],
 )
-def test_a_size_used_as_a_number_is_named_with_a_remedy(exported, function):
+def test_a_symbolic_size_used_as_a_number_is_an_error_with_a_remedy(exported, function):
     with pytest.raises(ExportError, match=r"\nIt is raised at \S*test_refused_by_jax\.py:\d+ in \S+: ") as refused:
         exported(function, X[:, 0], symbolic_shapes="n")
     assert "A symbolic size is no Python number" in str(refused.value)
     exported(lambda x: x * x.shape[0], X[:, 0], symbolic_shapes="n")
 
 
-def test_an_error_of_the_users_function_is_raised_as_it_is(exported):
+def test_an_error_of_the_users_function_is_raised_unchanged(exported):
     def fails(_):
         raise AssertionError("mine")
 
@@ -289,7 +289,7 @@ def test_a_library_that_only_passes_a_call_on_is_not_named(file: str) -> None:
     assert "EQX_ON_ERROR" not in text
 
 
-def test_a_callback_without_an_equation_is_reported(monkeypatch):
+def test_a_callback_that_no_equation_makes_is_reported(monkeypatch):
     monkeypatch.delitem(sys.modules, "equinox", raising=False)
     text = describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
     assert text.startswith("No equation of the function makes the call")

@@ -31,7 +31,7 @@ def test_static_arguments_are_distinguished_from_arrays(function, args, kwargs, 
     assert static_of(function, *args, **kwargs) == static
 
 
-def test_a_static_number_beside_another_number_is_an_error():
+def test_an_ambiguous_choice_of_static_numbers_is_an_error():
     with pytest.raises(ExportError, match=r"several choices of static arguments .* functools.partial"):
         static_of(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 3, 4)
 

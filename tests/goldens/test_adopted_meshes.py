@@ -106,7 +106,7 @@ SWAPPED = {"in_shardings": (HloSharding(proto([2, 2], [0, 2, 1, 3])), None)}
         ({"nr_devices": 30000}, "", "at most 4096 devices, found 30000"),
     ],
 )
-def test_a_mesh_that_does_not_fit_is_refused(fields, text, problem, tmp_path):
+def test_a_mesh_that_does_not_fit_the_artifact_is_refused(fields, text, problem, tmp_path):
     with pytest.raises(GoldenError, match=problem):
         mesh_for(artifact_with(tmp_path, **fields), parse_mesh(text) if text else {})
 
@@ -116,7 +116,7 @@ def test_a_mesh_with_wrong_axis_names_is_refused():
         mesh_for(read(stored("test_four_devices", "0.12.0.1").artifact), {"a": 2, "b": 2})
 
 
-def test_a_mesh_for_six_devices_has_the_shape_of_their_shardings(tmp_path):
+def test_the_shape_of_a_six_device_mesh_follows_from_shardings(tmp_path):
     columns = np.arange(6).reshape(3, 2).T.ravel().tolist()
     artifact = artifact_with(tmp_path, nr_devices=6, in_shardings=(HloSharding(proto([2, 3], columns)), None))
     assert list(mesh_for(artifact, {}).values()) == [3, 2]

@@ -47,7 +47,7 @@ def test_these_tests_cover_every_dtype_of_jax():
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_dtype_and_shape_comes_back_bit_for_bit(name):
+def test_every_dtype_and_shape_is_read_back_bit_for_bit(name):
     dtype = dtype_of(name)
     for shape in ((), (0,), (1,), (5,), (2, 3), (2, 0, 3), (1, 1, 1)):
         array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
@@ -63,7 +63,7 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit(name):
 @example("float64", np.array([-0.0, np.inf, np.nan, 5e-324]).tobytes())
 @example("complex64", np.array([complex(-0.0, np.nan), complex(np.inf, -0.0)], np.complex64).tobytes())
 @example("int64", np.array([2**63 - 1, -(2**63)]).tobytes())
-def test_any_bits_come_back_even_nan_payloads(name, raw):
+def test_any_bits_even_nan_payloads_are_read_back_unchanged(name, raw):
     dtype = dtype_of(name)
     array = np.frombuffer(raw[: len(raw) // dtype.itemsize * dtype.itemsize], dtype)
     assert bits(stored_and_read(leaf_of(array)).numpy()) == bits(array)
@@ -100,7 +100,7 @@ def test_float0_keeps_its_shape(shape):
 
 @pytest.mark.parametrize(("dtype", "words"), [("key<fry>", 2), ("key<rbg>", 4), ("key<urbg>", 4)])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)], ids=str)
-def test_prng_keys_of_each_implementation_come_back(dtype, words, shape):
+def test_prng_keys_of_each_implementation_are_read_back_equal(dtype, words, shape):
     data = np.random.default_rng(1).integers(0, 2**32, (*shape, words), np.uint32)
     read = stored_and_read(key_leaf(dtype, data))
     assert (read.dtype, read.shape, str(read)) == (dtype, shape, f"{dtype}[{','.join(map(str, shape))}]")
@@ -130,7 +130,7 @@ def test_the_same_arrays_make_the_same_bytes():
         assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_zero_or_ten_thousand_arrays_come_back_in_order():
+def test_zero_or_ten_thousand_arrays_are_read_back_in_order():
     assert from_npz(to_npz([])) == ()
     many = from_npz(to_npz(leaf_of(np.int32(number)) for number in range(10_003)))
     assert [int(leaf.data) for leaf in many] == list(range(10_003))

@@ -113,14 +113,14 @@ def test_every_command_checks_a_manifest_against_its_artifact(
 
 
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
-def test_a_jax_golden_is_known_only_by_the_release_of_its_day(monkeypatch, jaxlib, is_known):
+def test_a_golden_of_jax_is_recognized_only_with_its_own_writer(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
     day = load_calendar().built("0.9.0")
     monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: {sha256(artifact.module.serialized()): [day]})
     assert verify.is_jax_golden(artifact, writer(jaxlib)) == is_known
 
 
-def test_jaxs_own_goldens_are_listed_by_hash_with_their_days():
+def test_each_golden_of_jax_is_listed_by_hash_with_its_dates():
     table = verify.days_of_jax_goldens()
     assert len(table) > 140
     assert all(len(module) == 64 and days for module, days in table.items())

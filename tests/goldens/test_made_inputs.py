@@ -23,7 +23,7 @@ def test_inputs_of_every_dtype_are_made(dtype):
         assert again.data.tobytes() == leaf.data.tobytes()
 
 
-def test_made_arguments_take_successive_numbers_of_one_seed():
+def test_made_arguments_use_successive_random_numbers_of_one_seed():
     (first, second), _ = made_inputs([Aval("float32", (2,)), Aval("complex64", (2,))], {})
     normal = np.random.RandomState(20261122).standard_normal(6).astype("float32")
     assert first.data.tolist() == normal[:2].tolist()

@@ -61,7 +61,7 @@ def test_any_manifest_reads_as_it_was_written(tmp_path, made):
 @pytest.mark.parametrize(
     "text", ["yes", "null", "1e3", "2026-10-20", "0x1f", "=", "<<", "", " ", "a: b", "- x", "\u2028", "\x85"]
 )
-def test_text_with_a_meaning_in_yaml_stays_text(tmp_path, text):
+def test_strings_with_a_meaning_in_yaml_stay_strings(tmp_path, text):
     path = tmp_path / "golden.yaml"
     made = manifest(name=text, flags={text: text}, custom_calls=(text,))
     path.write_bytes(dump_manifest(made))
@@ -147,14 +147,14 @@ def test_a_writer_id_names_jax_only_if_its_version_differs():
     assert writer("0.11.2", "cuda").id == "0.11.2-jax0.12.0.1-cuda"
 
 
-def test_a_writer_of_0_4_has_the_extension_version_of_xla():
+def test_a_0_4_writer_records_the_xla_extension_version():
     case = "tests.compat.test_safety_checks.test_without_shape_assertions"
     old = load_manifest(OLD_GOLDENS / case / "0.4.24-jax0.4.27-cpu" / "golden.yaml").writer
     assert (old.xla_extension_version, old.jaxlib_extension_version) == (237, None)
     assert old.id == "0.4.24-jax0.4.27-cpu", "not a part of the writer's name"
 
 
-def test_a_manifest_has_only_these_fields_and_no_time():
+def test_a_manifest_has_only_the_listed_fields_and_no_time():
     assert set(msgspec.to_builtins(manifest())) == {
         *("case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files"),
         *("checks", "out_shardings", "jaxpr", "packages", "factors", "flattened", "inputs_made", "inputs_rule"),
@@ -163,7 +163,7 @@ def test_a_manifest_has_only_these_fields_and_no_time():
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 
 
-def test_source_quoted_in_a_message_is_not_the_expected_refusal():
+def test_a_refusal_is_not_found_in_source_code_quoted_by_an_error():
     check = Check("refused1", refused="b >= 2")
     message = (
         "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\n"

@@ -105,7 +105,7 @@ def test_a_damaged_golden_is_not_renamed(store):
     ],
     ids=["a class", "a call", "a call with parameters", "another file", "no such file", "a digest", "never had one"],
 )
-def test_the_renamed_test_follows_from_the_new_case(tmp_path, monkeypatch, test, name, new, expected):
+def test_a_rename_derives_the_test_from_the_new_case_name(tmp_path, monkeypatch, test, name, new, expected):
     monkeypatch.chdir(tmp_path)
     Path("other").mkdir()
     Path("other/test_b.py").touch()
@@ -116,14 +116,14 @@ def test_the_renamed_test_follows_from_the_new_case(tmp_path, monkeypatch, test,
 
 
 @pytest.fixture
-def test_file(store):
+def python_file(store):
     Path("tests").mkdir()
     path = Path("tests/test_a.py")
     path.write_text("class TestB:\n    def test_method(self): pass\n\ndef test_new(): pass\n")
     return path
 
 
-def test_a_rename_lists_policy_entries_of_the_old_name(store, test_file, jaxexport):
+def test_a_rename_lists_policy_entries_of_the_old_name(store, python_file, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
         f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
@@ -160,7 +160,7 @@ def test_a_rename_lists_policy_entries_of_the_old_name(store, test_file, jaxexpo
         ("TestB.unlike", "tests/test_a.py does not name unlike. It has TestB, test_method, test_new. They"),
     ],
 )
-def test_a_new_name_that_no_test_has_is_reported(store, test_file, jaxexport, name, warning):
+def test_a_new_name_that_no_test_has_is_reported(store, python_file, jaxexport, name, warning):
     ended = jaxexport("goldens", "rename", OLD, f"tests.test_a.{name}", "--dry-run")
     test = f"tests/test_a.py::{name.replace('.', '::')}"
     again = f"would belong to {test}: rename the test too, or rename them again.\n"
@@ -177,7 +177,7 @@ def test_a_missing_test_file_is_reported(store, jaxexport):
     assert ended.err.startswith("warning: tests/test_a.py is not here. They belong now to tests/test_a.py::test_new: ")
 
 
-def test_a_rename_names_equal_goldens_that_the_new_case_has(store, test_file, jaxexport):
+def test_a_rename_names_equal_goldens_that_the_new_case_has(store, python_file, jaxexport):
     golden = store.generations(OLD)[0]
     write_golden(store, msgspec.structs.replace(golden.manifest, case=NEW, test="tests/test_a.py::test_new"))
     before = content(store, OLD)

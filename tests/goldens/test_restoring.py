@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
         ("model", ""),
     ],
 )
-def test_the_name_of_a_case_tells_its_test(folder, case, test):
+def test_the_test_of_a_case_is_found_by_the_cases_name(folder, case, test):
     assert of_case(case) == test
 
 
@@ -67,7 +67,7 @@ def damaged(case: str, damage: str) -> str:
 
 
 @pytest.mark.parametrize("damage", ["missing", "conflict", "broken rule", "link"])
-def test_commands_for_an_unread_golden_name_release_and_test(folder, damage, jaxexport):
+def test_advice_for_a_damaged_golden_names_its_release_and_test(folder, damage, jaxexport):
     message = damaged("tests.test_a.test_h[a]", damage)
     assert message.endswith(
         " Restore the golden from version control, or write it again: `pytest --update-goldens "
@@ -79,7 +79,7 @@ def test_commands_for_an_unread_golden_name_release_and_test(folder, damage, jax
     jaxexport(*command[1:-3], "--dry-run", *command[-3:], code=0)
 
 
-def test_without_its_test_a_golden_may_be_an_added_one(folder):
+def test_advice_for_a_golden_without_a_test_names_goldens_add(folder):
     message = damaged("archive.model", "missing")
     assert message.endswith(
         "else `jaxexport goldens backfill --writers 0.9.2 -- --update-goldens TEST`, with the test of this golden as "
@@ -91,10 +91,10 @@ def test_without_its_test_a_golden_may_be_an_added_one(folder):
 
 
 @pytest.mark.parametrize("folder_name", ["0.9.2-cpu", "0.9.2-jax0.10.0-cuda", "0.9.2.dev20260101+own-tpu"])
-def test_the_release_is_that_of_the_folder(folder_name, tmp_path):
+def test_the_advised_release_comes_from_the_goldens_folder_name(folder_name, tmp_path):
     message = restoring_unread(tmp_path / "t.test_f" / folder_name)
     assert f"with jaxlib {folder_name.partition('-')[0]} installed" in message
 
 
-def test_a_folder_of_no_writer_leaves_the_release_open(tmp_path):
+def test_advice_has_a_placeholder_if_the_folder_names_no_release(tmp_path):
     assert "backfill --writers RELEASE -- --update-goldens TEST`" in restoring_unread(tmp_path / "t.test_f" / "mine")

@@ -67,7 +67,7 @@ def test_writing_a_golden_again_touches_no_file(store, newer):
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
 
 
-def test_writing_again_without_packages_keeps_recorded_ones(store):
+def test_writing_a_golden_again_without_packages_changes_nothing(store):
     golden = write_golden(store, manifest(packages={"numpy": "2.3.1"}))
     assert golden.manifest.packages == {"numpy": "2.3.1"}
     assert store.write(structs.replace(golden.manifest, packages={}), files()) is WriteStatus.UNCHANGED
@@ -100,7 +100,7 @@ def test_generations_are_in_order_of_build_dates(store):
     assert [golden.manifest.writer.jaxlib for golden in found] == ["0.9.0", "0.8.3", "0.12.0.1"]
 
 
-def test_a_jaxlib_names_the_only_golden_that_it_wrote(store):
+def test_a_jaxlib_version_suffices_to_name_its_only_golden(store):
     other = structs.replace(writer("0.9.2"), platform="cuda")
     for made in (manifest(jaxlib="0.8.1"), manifest(jaxlib="0.9.2"), manifest(writer=other)):
         write_golden(store, made)
@@ -135,7 +135,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
         ("", "add it again with `jaxexport goldens add`."),
     ],
 )
-def test_a_missing_file_names_the_test_that_writes_it(store, test, how):
+def test_the_error_for_a_missing_file_names_the_test_that_writes_it(store, test, how):
     golden = write_golden(store, manifest(jaxlib="0.9.2", test=test))
     (golden.folder / INPUTS).unlink()
     with pytest.raises(GoldenError) as raised:
@@ -313,7 +313,7 @@ def test_a_killed_writer_leaves_the_old_or_new_golden(store, how):
     assert counts["left at the end"] == [], "later writers remove what killed writers left"
 
 
-def test_temporary_folders_of_running_writers_and_users_stay(store):
+def test_writing_removes_no_folder_of_a_running_writer_or_a_user(store):
     golden = write_golden(store, manifest())
     for name in (f".new-0.12.0.1-cpu-{os.getppid()}-abcd", ".new-0.12.0.1-cpu-mine-too"):
         golden.folder.with_name(name).mkdir()
@@ -332,7 +332,9 @@ def test_removing_the_last_golden_removes_its_case(store):
 def test_a_failed_removal_leaves_the_golden_unchanged(store):
     golden = write_golden(store, manifest())
     shutil.rmtree(golden.folder)
-    with pytest.raises(GoldenError, match=r"cannot delete this golden: No such file or directory\. It is as it was"):
+    with pytest.raises(
+        GoldenError, match=r"cannot delete this golden: No such file or directory\. Nothing was deleted"
+    ):
         store.remove(golden)
 
 

@@ -140,7 +140,7 @@ def test_noise_that_agrees_with_its_golden_is_accepted(store):
     check_noise([noisy(store, undecided_outputs=None)])
 
 
-def test_outputs_counted_though_a_tolerance_decides_are_accepted(store):
+def test_undecided_outputs_recorded_despite_a_tolerance_are_accepted(store):
     stored = noisy(store)
     asked = msgspec.structs.replace(stored.manifest, comparison=Comparison(rtol=1e-3))
     check_noise([Golden(asked, stored.folder)])  # as an older version counted derivatives

@@ -98,7 +98,7 @@ def test_claims_of_a_golden_without_evidence_are_listed(tmp_path, claims, what, 
     assert (what in accepted.what, reason in accepted.reason, accepted.cases) == (True, True, (stored.id,)), accepted
 
 
-def test_a_wide_tolerance_names_the_output_it_covers(tmp_path):
+def test_a_tolerance_wider_than_an_output_is_listed_with_the_output(tmp_path):
     outputs = to_npz([leaf_of(np.full(2, value, np.float32)) for value in (5.0, 0.001, 0.0)])
     stored = write_golden(
         GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
@@ -120,7 +120,7 @@ def test_a_quirk_is_listed_with_its_end_and_approver(ends, period):
 
 
 @pytest.mark.parametrize(("on", "period"), [("2026-12-01", "until"), ("2026-12-02", "expired on")])
-def test_an_expired_quirk_reads_like_a_known_failure(on, period):
+def test_an_expired_quirk_shows_its_expiry_like_a_known_failure(on, period):
     quirk = Quirk("c", "0.9.2", "r", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
     (accepted,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
     (listed,) = summarize([result()], as_of=day(on), accepted=[accepted]).accepted
@@ -169,7 +169,7 @@ def test_each_field_has_to_be_listed_as_weakening_or_harmless():
     assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
 
 
-def test_a_weakening_field_shown_elsewhere_names_a_real_place():
+def test_each_weakening_field_is_shown_in_an_existing_place():
     known = {*Summary.__struct_fields__, *Judgement, "pytest"}
     for field, how in WEAKENS.items():
         if isinstance(how, Elsewhere):
@@ -321,14 +321,14 @@ def test_nothing_is_listed_for_a_golden_that_weakens_no_check(tmp_path, changes)
 
 
 @pytest.mark.parametrize("values", [np.zeros(2, np.float32), np.ones(2, np.int32)], ids=["zeros", "integers"])
-def test_noise_without_a_unit_is_not_called_unexplained(tmp_path, values):
+def test_noise_of_zeros_or_integers_is_not_listed_as_unexplained(tmp_path, values):
     noise_npz = noise_to_npz([([leaf_of(values)], (np.array([0.0, 1.0]),))])
     made = on_disk(tmp_path, manifest("t.f", noise=noise()), to_npz([leaf_of(values)]), noise_npz)
     assert not [accepted for accepted in accepted_in(made, Policy()) if accepted.what.startswith("noise")]
 
 
 @pytest.mark.parametrize("order", [0, 1])
-def test_tolerances_beside_exact_weaken_nothing(tmp_path, order):
+def test_a_tolerance_beside_compare_exact_is_not_listed(tmp_path, order):
     checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
     (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("exact"), checks=checks))
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
@@ -360,7 +360,7 @@ def test_a_call_that_only_other_goldens_of_a_case_have_is_listed(tmp_path):
     )
 
 
-def test_checks_of_an_artifact_that_its_golden_lacks_are_listed(tmp_path):
+def test_missing_derivatives_and_platform_checks_are_listed(tmp_path):
     """A golden of a test would be refused; one without a test, such as an adopted one, is listed."""
     envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
     assert envelope.vjp_order == 2
@@ -370,7 +370,7 @@ def test_checks_of_an_artifact_that_its_golden_lacks_are_listed(tmp_path):
     assert whats == ["derivatives of order 1, 2: not called", "no check of the platform"]
 
 
-def test_an_unknown_part_that_the_policy_allows_is_listed(tmp_path):
+def test_an_unknown_attribute_that_the_policy_allows_is_listed(tmp_path):
     envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
     assert envelope is not None
     (made,) = on_disk(tmp_path, manifest("t.f"))

@@ -50,6 +50,6 @@ def test_no_listed_failure_excuses_a_failed_audit():
     assert stopped("0.6.2", "0.12.0.1", Policy(required=Required(outside=False))).judgement is Judgement.BROKEN
 
 
-def test_a_failure_not_of_the_audit_can_be_outside():
+def test_a_failure_after_a_passed_audit_can_be_outside():
     failed = result(Verdict.ERROR, writer="0.6.2", reader="0.12.0.1")
     assert judge_again(failed, Policy()).judgement is Judgement.OUTSIDE

@@ -82,7 +82,7 @@ def test_failures_in_the_goldens_writer_are_a_separate_cause():
     assert {cause.cases for cause in causes(*crashes)} == {("t.a",), ("t.b",)}
 
 
-def test_goldens_wrong_in_every_reader_are_a_cause_each():
+def test_each_golden_wrong_in_every_reader_is_a_separate_cause():
     moved = [failed(Verdict.NUMERICS, reader, case=case) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.10.2")]
     assert [cause.cases for cause in causes(*moved)] == [("t.a",), ("t.b",)]
 
@@ -211,7 +211,7 @@ ISSUE = "- {id: a, title: t, todo: d, outcome: error, message: m}\n"
         (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
     ],
 )
-def test_a_wrong_table_of_issues_is_one_clear_error(text, message, tmp_path):
+def test_a_mistake_in_a_table_of_issues_is_named_in_the_error(text, message, tmp_path):
     file = tmp_path / "newer.yaml"
     file.write_text(text)
     with pytest.raises(PolicyError) as error:
@@ -255,7 +255,7 @@ def outcome_of(name: str) -> Result:
     return new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal)
 
 
-def test_both_failure_signatures_agree_on_what_is_alike():
+def test_both_failure_signatures_agree_on_which_failures_are_alike():
     outcomes, results = ({name: make(name) for name in FAILED} for make in (outcome_of, result_of))
     pairs = list(itertools.product(FAILED, repeat=2))
     alike = [(one, other) for one, other in pairs if one == other or any({one, other} <= names for names in SAME)]

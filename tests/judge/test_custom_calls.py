@@ -116,7 +116,7 @@ def test_readers_still_run_a_target_removed_without_a_successor():
 
 
 @pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
-def test_only_exports_after_the_release_prolong_the_old_target(days, is_later):
+def test_only_exports_after_the_release_extend_the_old_targets_life(days, is_later):
     status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
     assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
 
@@ -161,7 +161,7 @@ def test_readers_run_a_target_while_exports_must_use_it(declared, windows, days)
 
 
 @given(promised_pairs())
-def test_every_reader_promised_the_new_target_has_it(pair):
+def test_readers_already_run_the_new_target_of_promised_exports(pair):
     declared, windows, writer, reader = pair
     if declared.new and writer >= status_of(declared, windows, writer).new_from:
         assert status_of(declared, windows, reader).phase is not Phase.BEFORE
@@ -200,7 +200,7 @@ def test_the_policys_forward_window_decides_what_is_too_early():
     assert len(judged(golden, windows=Windows(forward_days=25)).broken) == 1
 
 
-def test_a_change_is_measured_only_in_promised_readers_with_it():
+def test_a_change_is_measured_only_in_promised_readers_that_have_it():
     status = judged(
         ran("0.9.0.1", "0.9.0.1", "scale_v1"),  # this reader is from before the change
         ran("0.9.0.1", "0.9.1", "scale_v1"),
@@ -222,7 +222,7 @@ def test_a_reader_built_on_the_day_of_a_change_measures_it():
     assert (status.cells, status.passed) == (1, 1)
 
 
-def test_cells_of_later_releases_do_not_count_for_a_declared_change():
+def test_a_custom_call_change_ignores_releases_after_the_as_of_day():
     results = [ran("0.9.0.1", "0.9.1", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v2")]
     early = judged(*results, as_of=day("2026-02-27"))
     assert (early.phase, early.goldens, early.measured) == (Phase.UNRELEASED, (), ())
@@ -241,7 +241,7 @@ def test_a_late_export_postpones_deleting_the_old_target():
     )
 
 
-def test_cells_with_other_custom_calls_do_not_count_for_a_declared_change():
+def test_a_custom_call_change_ignores_cells_with_other_calls():
     status = judged(ran("0.9.1", "0.10.2", "another"))
     assert (status.broken, status.goldens, status.measured, status.cells) == ((), (), (), 0)
 

@@ -74,7 +74,7 @@ def test_a_run_with_only_device_limits_exits_with_3():
     assert judged_run([failed("0.9.2"), failed("0.10.2")]).summary.exit_code == 3
 
 
-def test_a_failure_the_writers_release_lacks_is_broken():
+def test_a_failure_that_the_writers_release_does_not_have_is_broken():
     run = judged_run([compiled("0.9.2"), failed("0.10.2")])
     finding = finding_of(run)
     assert (finding.title, run.summary.exit_code) == ("BROKEN PROMISE", 1)

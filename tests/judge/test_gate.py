@@ -55,7 +55,7 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
 
 
 @pytest.mark.parametrize(("others", "is_shown"), [([], False), ([PASS], True)])
-def test_a_target_without_cases_is_shown_beside_originals(others, is_shown):
+def test_a_target_without_cases_is_named_only_if_originals_ran(others, is_shown):
     target = DeploymentTarget(name="serving", jaxlib="0.10.2", cases=("misspelled",))
     results = [msgspec.structs.replace(ANOTHER, converted=True), *others]
     selection = {"whole": True, "platforms": ["cpu"]}
@@ -169,7 +169,7 @@ def test_unpromised_cells_do_not_count_for_the_limit():
     assert summary(PASS, *cells, policy=AT_MOST_ONE).results == 3
 
 
-def test_a_run_records_its_end_and_how_long_it_took():
+def test_a_run_records_when_it_ended_and_how_long_it_took():
     facts = RunFacts(1, day("2026-11-21"), {"whole": True}, {}, 0.0)
     after = facts_at_end(facts, 2.5)
     assert (facts.seconds, after.seconds) == (0, 2.5)
@@ -277,7 +277,7 @@ def test_a_checkout_is_named_by_its_commit_and_changes(commit, changed, text):
     assert RunIdentity(commit=commit, changed=changed).checkout == text
 
 
-def test_a_plan_of_all_that_the_policy_selects_is_no_part():
+def test_a_run_of_all_that_the_policy_selects_is_not_partial():
     whole = selection_by_policy(Policy())
     assert part_of_project(whole, Policy()) == ""
     assert part_of_project(whole, Policy(), Shard(1, 7)) == "shard 1/7"
@@ -291,5 +291,5 @@ def test_a_plan_of_all_that_the_policy_selects_is_no_part():
         ("2026-09-21", "the calendar of releases ends on 2026-09-21, 61 days before"),
     ],
 )
-def test_only_a_calendar_of_too_many_days_ago_is_named(newest, text):
+def test_only_a_calendar_older_than_calendar_days_is_reported(newest, text):
     assert calendar_age(newest, day("2026-11-21"), Policy(calendar_days=60)) == text

@@ -80,7 +80,7 @@ def test_generations_that_differ_change_no_answer_of_a_gate(words, cwd, jaxexpor
     assert [f"`{DIFF}` shows what differs" in each.err for each in ended] == [False, True]
 
 
-def test_a_golden_alone_is_compared_with_the_one_before_it(cwd):
+def test_a_single_selected_golden_is_compared_with_the_one_before(cwd):
     goldens = generations(cwd, {OUTPUTS: values(2)})
     noted = [[*notes_on_generations(goldens, Policy(), asked=[golden.id])] for golden in goldens]
     assert {goldens[number].manifest.writer.jaxlib: len(notes) for number, notes in enumerate(noted)} == {
@@ -89,7 +89,7 @@ def test_a_golden_alone_is_compared_with_the_one_before_it(cwd):
     }
 
 
-def test_generations_in_a_runs_report_need_no_note_of_judge(cwd, jaxexport):
+def test_judge_prints_no_note_on_generations_that_its_report_shows(cwd, jaxexport):
     passed = [result(Verdict.PASS, writer=name, case=CASE) for name in ("0.9.2", "0.12.0.1")]
     sentences = other_generations(generations(cwd, {OUTPUTS: values(2)}), Policy())
     finished(cwd / "out", *passed, selection={"whole": False}, other_generations=sentences)

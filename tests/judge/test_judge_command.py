@@ -119,7 +119,7 @@ def test_a_summary_is_indented_and_a_result_is_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["allow: {t: because}", "tolerances: {cpu: {float32: {rtol: 1}}}"])
-def test_judging_refuses_other_values_of_keys_deciding_verdicts(text, jaxexport, tmp_path):
+def test_judging_refuses_changed_policy_keys_that_decide_verdicts(text, jaxexport, tmp_path):
     finished(tmp_path / "out", result())
     (tmp_path / "export_compat.yaml").write_text(text)
     key = text.partition(":")[0]
@@ -194,7 +194,7 @@ def test_fail_on_bonus_lost_needs_a_baseline(jaxexport, tmp_path):
 @pytest.mark.parametrize(
     ("options", "then"), [(("--fail-on", "outside"), None), (("--fail-on", "bonus-lost", "--baseline", "old"), BONUS)]
 )
-def test_the_report_command_printed_by_judge_has_its_headline(options, then, jaxexport, tmp_path):
+def test_the_report_command_that_judge_prints_has_the_same_headline(options, then, jaxexport, tmp_path):
     finished(tmp_path / "new", KEPT, DIED_OUTSIDE)
     if then:
         finished(tmp_path / "old", KEPT, then)
@@ -244,7 +244,7 @@ def test_next_commands_have_the_policy_and_day_of_a_judgement(given, jaxexport, 
     assert propose in jaxexport("report", "out", *shlex.split(named), "--markdown", "-").out.replace("\\", "")
 
 
-def test_commands_of_a_judgement_on_another_day_name_the_jax(jaxexport, tmp_path):
+def test_commands_of_a_later_judgement_name_the_jax_of_the_run(jaxexport, tmp_path):
     # On the day of the run, the newest jax of jaxlib 0.11.2 was 0.11.2, and later 0.12.0.1.
     reader = load_calendar().pair("0.11.2", "0.11.2")
     command = f"{OLD.replace('0.10.2', '0.11.2')} --as-of 2026-09-20 {TAIL}"

@@ -93,7 +93,7 @@ def test_other_windows_change_only_promise_and_judgement():
     assert changed == {"promised", "promised_until", "judgement"}
 
 
-def test_a_line_of_results_has_exactly_these_fields():
+def test_a_line_of_results_has_exactly_the_listed_fields():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
@@ -147,7 +147,7 @@ def test_results_that_tests_make_are_unchanged_by_judging_again():
     ("verdict", "shown"), [(Verdict.PASS, Verdict.CONVERTED), (Verdict.COMPILED, Verdict.CONVERTED),
                            (Verdict.CRASH, Verdict.CRASH)]
 )  # fmt: skip
-def test_a_converted_golden_that_works_is_converted(verdict, shown):
+def test_a_converted_golden_that_works_has_the_verdict_converted(verdict, shown):
     converted = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
     cell = judge(new_result(Cell(converted, release(NEWEST), "cpu"), Stage.RUN, verdict), converted, rules())
     assert (cell.verdict, cell.promised, cell.converted) == (shown, False, True)

@@ -74,7 +74,7 @@ def test_an_entry_covers_the_cells_its_globs_name(changes, covered):
     assert (cell.judgement is Judgement.KNOWN) is covered
 
 
-def test_an_entry_with_brackets_names_the_case_of_that_name():
+def test_brackets_in_an_entrys_case_are_matched_literally():
     entry = msgspec.structs.replace(ENTRY, cases=("t.test_f[4-x]",))
     assert covers(entry, scope_of(crash("t.test_f[4-x]")))
     assert not covers(entry, scope_of(crash("t.test_f[5-x]")))
@@ -154,7 +154,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
     ],
 )
-def test_only_an_outdated_entry_is_stale_with_its_reason(cells, changes, options, message):
+def test_only_an_outdated_entry_is_stale_and_says_why(cells, changes, options, message):
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
     assert len(problems) == bool(message)
     assert message in "".join(problems)
@@ -342,7 +342,7 @@ def test_cells_that_fail_alike_are_proposed_as_one_entry():
         ("stablehlo-too-new", "TODO the issue that tracks it"),  # as the documentation of JAX says
     ],
 )
-def test_a_page_of_documentation_is_no_issue(upstream, tracked_by):
+def test_a_link_to_documentation_is_not_proposed_as_an_issue(upstream, tracked_by):
     (entry,) = entries(dying(upstream=upstream))
     assert entry["issue"] == tracked_by
 
@@ -366,7 +366,7 @@ def test_a_proposed_entry_leaves_out_how_far_numbers_are_off():
 
 
 @pytest.mark.parametrize("own", ["(result['b']) ", ""])
-def test_an_entry_of_an_older_version_has_a_message_without_paths(own):
+def test_an_entrys_message_may_lack_the_paths_of_outputs(own):
     message = "output 0 (result['b']) float32[2]: 1 of 2 elements differ (max abs error 0.5, allowed 0)"
     failed = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.a", stage=Stage.COMPARE, message=message)
     how = {"verdict": "numerics", "stage": "compare"}

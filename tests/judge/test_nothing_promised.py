@@ -94,7 +94,7 @@ def test_a_shard_without_promised_cells_advises_to_judge_all(facts, which):
     )
 
 
-def test_a_partial_run_is_not_advised_to_set_unpromised():
+def test_a_partial_run_is_not_advised_to_set_unpromised_in_the_policy():
     for selection, is_advised in (
         ({"whole": True}, True),
         (Selection(writers=("0.9.2",)).as_recorded(whole=False), False),

@@ -112,7 +112,7 @@ def test_misspelled_cases_of_a_target_make_runs_incomplete():
         assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
 
 
-def test_one_misspelled_pattern_of_several_is_incomplete():
+def test_one_misspelled_pattern_of_several_makes_a_run_incomplete():
     targets = (msgspec.structs.replace(SERVING, cases=(CASE, "*.test_scores")),)
     policy = msgspec.structs.replace(POLICY, deployed=targets)
     made = summary(cell(Verdict.PASS, policy=policy), policy=policy)
@@ -126,7 +126,7 @@ def test_one_misspelled_pattern_of_several_is_incomplete():
     )
 
 
-def test_a_run_of_converted_goldens_lacks_no_target():
+def test_a_run_of_converted_goldens_reports_no_missing_target():
     other = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("t.on_phone",))
     policy = msgspec.structs.replace(POLICY, deployed=(SERVING, other))
     converted = msgspec.structs.replace(cell(Verdict.CONVERTED, policy=policy), converted=True)
@@ -157,7 +157,7 @@ def test_cases_without_a_golden_for_the_platform_are_incomplete(cases, selection
     assert platform == "tpu" or made.exit_code == (3 if lacks else 0)
 
 
-def test_a_target_whose_goldens_are_for_other_platforms_says_so():
+def test_a_target_whose_goldens_are_for_other_platforms_is_reported():
     policy = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("t.on_tpu",)),))
     other = cell(Verdict.PASS, "0.9.2", "0.10.2", policy=policy)
     made = summarize([other], policy=policy, as_of=TODAY, selection=WHOLE, unexported_cases={"cpu": ["t.on_tpu"]})
@@ -203,7 +203,7 @@ def test_goldens_of_a_target_stay_until_its_last_day():
     assert reasons("2026-12-31") == [], "it was exported for another platform"
 
 
-def test_the_forecast_has_targets_with_their_last_days():
+def test_the_forecast_lists_targets_until_their_last_days():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     foreseen = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
     assert [(reader.jaxlib, reader.targets) for reader in foreseen.deployed] == [("0.9.2", ("serving",))]

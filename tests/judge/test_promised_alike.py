@@ -62,7 +62,7 @@ def test_a_run_misses_only_cells_that_can_be_promised(fields):
     assert ("0.9.1" in missing) == (not result.converted)
 
 
-def test_the_plans_compared_here_have_promised_and_other_cells():
+def test_the_example_plans_have_promised_and_unpromised_cells():
     assert {cell.promised for cell in plan_of({}).cells} == {True, False}
     assert TENSORFLOW in {cell.reader.name for cell in plan_of({}).cells if cell.promised}
 

@@ -74,7 +74,7 @@ def test_judged_on_a_later_day_a_run_lacks_newer_releases(readers, golden, jaxex
     assert json.loads(Path("badge.json").read_bytes())["message"].endswith("never ran")
 
 
-def test_a_run_of_named_readers_lacks_none_on_a_later_day(golden, jaxexport):
+def test_a_run_of_named_readers_stays_complete_on_a_later_day(golden, jaxexport):
     run_of_plan("out", Selection(readers="0.9.2,0.10.0"), EARLY)
     jaxexport("judge", "out", "--as-of", str(LATE), code=0)
 
@@ -149,7 +149,7 @@ def test_judging_as_of_an_earlier_day_leaves_later_goldens_out(golden, cwd, jaxe
 
 
 @pytest.mark.parametrize("readers", ["window", "all", "0.9.2,0.10.2"])
-def test_judging_as_of_an_earlier_day_has_the_cells_of_that_plan(readers, golden, jaxexport):
+def test_judging_as_of_an_earlier_day_counts_only_cells_of_that_day(readers, golden, jaxexport):
     run_of_plan("later", Selection(readers=readers), LATE)
     run_of_plan("then", Selection(readers="0.9.2" if "," in readers else readers), EARLY)
     for command in ("judge", "report"):
@@ -215,7 +215,7 @@ def test_a_run_does_not_lack_a_golden_for_other_platforms(golden, cwd, jaxexport
     assert "never ran" not in jaxexport("judge", "out", code=0).out
 
 
-def test_the_command_for_a_golden_missing_today_names_no_day(golden, cwd, jaxexport):
+def test_the_command_for_a_golden_missing_today_has_no_as_of(golden, cwd, jaxexport):
     today = datetime.datetime.now(tz=datetime.UTC).date()
     run_of_plan(str(RESULTS), Selection(), today)
     write_golden(GoldenStore(cwd / "golden"), manifest("t.new", "0.9.2"))
@@ -224,7 +224,7 @@ def test_the_command_for_a_golden_missing_today_names_no_day(golden, cwd, jaxexp
     assert "--as-of" not in ended
 
 
-def test_the_command_of_the_plan_keeps_the_options_of_its_run():
+def test_the_advised_matrix_command_repeats_the_runs_options():
     options = ["--only", "promised", "--goldens", "of us", "--as-of", "2026-01-01", "t.*"]
     made = types.SimpleNamespace(options=options)
     judged = types.SimpleNamespace(

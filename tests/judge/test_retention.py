@@ -41,14 +41,14 @@ def test_each_golden_is_retained_with_its_reasons():
     }
 
 
-def test_the_last_golden_of_a_case_and_platform_stays():
+def test_the_last_golden_of_a_case_and_platform_is_retained():
     on_cuda = golden("a", "0.6.1", writer=writer("0.6.1", "cuda"))
     goldens = [golden("a", "0.6.0"), golden("a", "0.6.2"), on_cuda, golden("b", "0.6.0")]
     last = "the last of its case by a writer on"
     assert list(reasons_of(goldens).values()) == [(), (f"{last} cpu",), (f"{last} cuda",), (f"{last} cpu",)]
 
 
-def test_goldens_in_the_window_of_a_reader_in_use_stay():
+def test_goldens_in_the_window_of_a_reader_in_use_are_retained():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.7.0", "0.12.0.1")]
     for policy, reason in (
         (Policy(retention=Retention(deployed=("0.7.0",))), "promised to run in the live reader 0.7.0"),
@@ -63,7 +63,7 @@ def test_goldens_in_the_window_of_a_reader_in_use_stay():
         reasons_of(goldens, Policy(retention=Retention(deployed=("0.7.9",))))
 
 
-def test_pinned_goldens_stay_by_id_or_glob_with_the_reason():
+def test_goldens_pinned_by_id_or_glob_are_retained_with_the_reason():
     goldens = [golden(case, version) for case in ("a[x]", "b") for version in ("0.6.2", "0.7.0", "0.12.0.1")]
     pins = (Pin(("a[[]x]/0.6.2-*", "b/0.7.0-cpu"), "in production"),)
     reasons_by_id = reasons_of(goldens, Policy(retention=Retention(pinned=pins)))
@@ -72,7 +72,7 @@ def test_pinned_goldens_stay_by_id_or_glob_with_the_reason():
     assert reasons_by_id["b/0.6.2-cpu"] == ()
 
 
-def test_a_golden_stays_until_its_custom_call_may_be_deleted():
+def test_a_golden_is_retained_until_its_call_target_may_be_deleted():
     calling = [golden("a", "0.6.2", custom_calls=("old",)), golden("a", "0.12.0.1", custom_calls=("new",))]
     declared = CustomCallChange("old", "new", day("2026-07-01"), day("2026-07-16"), "r", "o", "i")
     for release, when, stays in (
@@ -93,7 +93,7 @@ def test_a_golden_stays_until_its_custom_call_may_be_deleted():
         ("2026-07-16", ["2026-08-07", "2026-01-16"], None),  # it is promised neither
     ],
 )
-def test_a_reader_retires_once_no_new_release_is_promised(reader, written, retires):
+def test_a_reader_retires_once_no_new_release_must_run_its_goldens(reader, written, retires):
     retired = retirement_day(day(reader), [day(date) for date in written], Windows())
     assert retired == (day(retires) if retires else None)
 
@@ -105,7 +105,7 @@ def test_a_reader_retires_once_no_new_release_is_promised(reader, written, retir
     st.integers(0, 250),
     st.integers(0, 40),
 )
-def test_goldens_that_a_promised_reader_needs_stay(writers, when, backward, forward):
+def test_goldens_that_a_promised_reader_needs_are_retained(writers, when, backward, forward):
     goldens = [golden(jaxlib=version) for version in writers]
     policy = Policy(windows=WindowDays(backward, forward))
     windows = policy.window_lengths()
@@ -145,7 +145,7 @@ def test_a_golden_written_today_or_later_is_needed():
         assert reason in reasons
 
 
-def test_a_call_target_stays_until_its_last_golden_goes():
+def test_a_call_target_is_needed_while_a_promised_golden_calls_it():
     change = CustomCallChange("old", "new", day("2026-02-04"), day("2026-02-28"), "r", "o", "i")
     goldens = [golden("a", version, custom_calls=("old",)) for version in ("0.9.2", "0.10.2", "0.9.1")]
     assert deletion_day(change, goldens, Windows()) == CALENDAR.built("0.10.2") + datetime.timedelta(days=181)

@@ -276,7 +276,7 @@ def project(cwd):
     (cwd / "export_compat.yaml").write_text(text)
 
 
-def test_plan_and_policy_check_warn_of_unmatched_and_continue(project, jaxexport):
+def test_plan_and_policy_check_warn_of_unmatched_patterns_and_continue(project, jaxexport):
     for words in (("matrix", "--dry-run"), ("policy", "check"), ("matrix", "--dry-run", "--cases", "t.a")):
         ended = jaxexport(*words, "--as-of", "2026-11-20")
         assert (ended.code, ended.out.count("warning: ")) == (0, 2), words

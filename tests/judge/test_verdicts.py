@@ -46,7 +46,7 @@ def test_each_failing_verdict_has_a_next_step():
     }
 
 
-def test_only_these_judgements_work_or_fail_a_run():
+def test_judgements_that_work_or_fail_a_run_are_as_listed():
     assert {name for name in Judgement if name.facts.works} == {"over-budget", "bonus", "kept"}
     assert {name for name in Judgement if name.fails_run} == {"broken", "owed", "incomplete", "over-budget"}
     assert {name for name in Judgement if name.is_urgent} == {"broken", "owed", "incomplete"}
@@ -86,7 +86,7 @@ def test_no_two_judgements_look_alike(look):
     assert len({getattr(judgement.facts, look) for judgement in Judgement}) == len(Judgement)
 
 
-def test_the_meaning_of_known_does_not_claim_a_promise():
+def test_the_description_of_known_says_broken_or_owed():
     # A cell that is only owed, or that gives other numbers on any date, may be listed too.
     assert Judgement.KNOWN.facts.meaning.startswith("broken or owed, ")
 

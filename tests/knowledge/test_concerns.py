@@ -24,7 +24,7 @@ def bare_module(*shapes):
     return read_bytes(bytes(export(jax.jit(lambda *arrays: sum(arrays)))(*arguments).mlir_module_serialized))
 
 
-def test_names_are_sorted_into_codes_and_texts():
+def test_attribute_and_type_codes_are_separated_from_other_names():
     names = Names(("sdy attribute 12", "vhlo type 10", "an attribute of mine", "mhlo.sharding", "12"))
     assert names.attribute_codes == {("sdy", 12)}
     assert names.type_codes == {("vhlo", 10)}
@@ -45,11 +45,11 @@ def test_names_are_sorted_into_codes_and_texts():
         ("lacks", ["no such text", "builtin attribute 8"], False),
     ],
 )
-def test_an_attribute_in_any_module_of_an_artifact_counts(key, names, expected):
+def test_an_entry_concerns_attributes_in_any_module_of_an_artifact(key, names, expected):
     assert is_concerned(About(DERIVED), {key: names}) is expected
 
 
-def test_operations_and_dialects_of_derivatives_count():
+def test_an_entry_concerns_operations_and_dialects_of_derivatives():
     about = About(DERIVED)
     first = About(read_bytes(bytes(DERIVED.module.serialized())))
     assert about.operations > first.operations
@@ -60,7 +60,7 @@ def test_operations_and_dialects_of_derivatives_count():
 @pytest.mark.parametrize(
     ("shapes", "expected"), [(("b", "1"), True), (("1", "b"), True), (("1", "1"), False), (("b", "b"), True)]
 )
-def test_a_module_without_an_envelope_is_symbolic_by_its_inputs(shapes, expected):
+def test_a_bare_module_is_symbolic_if_one_of_its_inputs_is(shapes, expected):
     about = About(bare_module(*shapes))
     assert is_concerned(about, {"symbolic": expected})
     assert not is_concerned(about, {"symbolic": not expected})
@@ -68,7 +68,7 @@ def test_a_module_without_an_envelope_is_symbolic_by_its_inputs(shapes, expected
 
 
 @pytest.mark.parametrize("dtypes", [("f64", "f32"), ("f32", "i64"), ("f64", "i64"), ("f32", "f32")])
-def test_one_64_bit_input_of_a_bare_module_counts(dtypes, monkeypatch):
+def test_one_64_bit_input_makes_a_bare_module_need_x64(dtypes, monkeypatch):
     monkeypatch.setattr(About, "_inputs", [f"1x{dtype}" for dtype in dtypes])  # jax needs x64 to write such a module
     assert is_concerned(About(bare_module("1")), {"x64": {*dtypes} != {"f32"}})
 
@@ -77,7 +77,7 @@ def test_one_64_bit_input_of_a_bare_module_counts(dtypes, monkeypatch):
     ("possible", "expected"),
     [(["0.8.0", "0.8.1"], YES), (["0.8.1", "0.8.2"], YES_BUT), (["0.8.2", "0.9.0"], NO), (["0.8.1"], YES)],
 )
-def test_an_entry_about_old_writers_asks_who_may_have_written(possible, expected, monkeypatch):
+def test_an_entry_about_old_writers_depends_on_possible_writers(possible, expected, monkeypatch):
     (entry,) = [one for one in entries_of("jaxlib") if one.id == "cpu-4-bit-goldens"]
     monkeypatch.setattr(writers, "find_writer", lambda *_: SimpleNamespace(possible=possible))
     assert forecasting._written_before(entry, About(DERIVED)) == expected
@@ -95,7 +95,7 @@ def test_an_entry_about_old_writers_asks_who_may_have_written(possible, expected
         ([["stablehlo.reduce(maximum)", "f32"]], False),
     ],
 )
-def test_globs_of_uses_match_any_operation_or_body(uses, expected):
+def test_globs_in_an_entrys_uses_match_operations_and_bodies(uses, expected):
     assert is_concerned(About(DERIVED), {"uses": uses}) is expected
 
 
@@ -110,7 +110,7 @@ def test_globs_of_uses_match_any_operation_or_body(uses, expected):
         ([["stablehlo.tanh", "tensor<f32>"], ["stablehlo.tanh", "tensor<4x3xf32>"]], True),
     ],
 )
-def test_the_type_of_an_operand_counts_only_for_its_operation(operands, expected):
+def test_an_operand_type_is_matched_only_for_the_named_operation(operands, expected):
     assert is_concerned(About(DERIVED), {"operands": operands}) is expected
 
 
@@ -151,7 +151,7 @@ def test_a_reduction_is_doubtful_for_operands_of_rank_8_alone():
         ({"types": "f16"}, set()),
     ],
 )
-def test_an_entry_names_the_operations_of_which_an_artifact_needs_one(concerns, operations):
+def test_the_operations_that_an_entry_concerns_are_listed(concerns, operations):
     assert operations_of(concerns) == operations
 
 

@@ -64,7 +64,7 @@ def test_a_forecast_is_false_if_the_cell_did_otherwise(answers, worked, false_ye
         (Stage.MODULE, Verdict.ERROR, 0),
     ],
 )
-def test_the_stage_of_a_cell_tells_which_answers_should_be_yes(stage, verdict, worked):
+def test_the_stage_of_a_cell_decides_which_answers_should_be_yes(stage, verdict, worked):
     result = new_result(CELL, stage, verdict)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
     assert one.worked == worked
@@ -95,7 +95,7 @@ def test_each_heldout_set_has_enough_programs(name, least):
 
 
 @pytest.mark.parametrize(("answers", "false_yes"), [((YES, YES, NO, NO), False), ((YES, YES, YES, YES), True)])
-def test_if_reading_was_refused_only_a_yes_to_all_counts_as_false(answers, false_yes):
+def test_if_reading_is_refused_only_a_forecast_of_all_yes_is_wrong(answers, false_yes):
     result = new_result(CELL, Stage.READ, Verdict.REFUSED)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(*answers)}, [result])
     assert one.is_false_yes is false_yes

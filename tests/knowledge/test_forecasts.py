@@ -110,7 +110,7 @@ def test_an_artifact_not_exported_for_a_platform_does_not_compile_there():
     assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"
 
 
-def test_without_the_check_of_the_platform_an_artifact_may_run_on_another():
+def test_without_its_platform_check_an_artifact_may_run_elsewhere():
     own = stored_artifact("mlp").envelope
     lifted = read_bytes(encode(own._replace(platforms=("tpu",), disabled_checks=(DisabledCheck("platform"),))))
     assert of(lifted, "0.12.0.1", "cpu").runs.answer == YES
@@ -125,7 +125,7 @@ def test_whether_an_artifact_runs_on_an_accelerator_is_unknown():
     assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
 
 
-def test_calls_that_a_platform_does_not_have_do_not_compile():
+def test_calls_that_a_platform_lacks_do_not_compile():
     own = stored_artifact("cholesky", "0.9.2").envelope
     known = of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "tpu")
     assert known.compiles.answer == NO
@@ -134,7 +134,7 @@ def test_calls_that_a_platform_does_not_have_do_not_compile():
     assert of(both.read_artifact(), "0.12.0.1", "cuda").compiles.answer == UNKNOWN
 
 
-def test_an_unlisted_call_is_named_for_an_accelerator():
+def test_a_forecast_for_an_accelerator_names_an_unpromised_call():
     golden = golden_of("test_safety_checks.test_allowed_target")
     reasons = [str(reason) for reason in of(golden.read_artifact(), "0.12.0.1", "cuda").compiles.reasons]
     assert reasons == [
@@ -146,14 +146,14 @@ def test_an_unlisted_call_is_named_for_an_accelerator():
 @pytest.mark.parametrize(
     ("platform", "dtype", "answer"), [("tpu", "int64", NO), ("tpu", "int32", UNKNOWN), ("cuda", "int64", UNKNOWN)]
 )
-def test_a_measured_limit_of_a_device_gives_a_no(platform, dtype, answer):
+def test_the_forecast_beyond_a_measured_limit_of_a_device_is_no(platform, dtype, answer):
     with jax.enable_x64(True):
         x = jax.ShapeDtypeStruct((4, 4), dtype)
         data = export(jax.jit(lambda x: x @ x), platforms=(platform,))(x).serialize()
     assert of(read_bytes(bytes(data)), "0.12.0.1", platform).compiles.answer == answer
 
 
-def test_only_a_matrix_surely_has_enough_devices():
+def test_enough_devices_are_assumed_only_in_a_matrix():
     sharded = stored_artifact("sharded")
     known = of(sharded, "0.12.0.1")
     assert (known.compiles.answer, known.runs.answer) == (YES, YES_BUT)
@@ -214,7 +214,7 @@ def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
     ],
     ids=lambda value: value.rpartition(".")[2],
 )
-def test_an_operation_that_a_runtime_refuses_is_answered_no(golden, reader, entry):
+def test_an_operation_that_a_runtime_refuses_is_forecast_to_fail(golden, reader, entry):
     known = of(read(ROOT / golden / "0.12.0.1-cpu" / "artifact.jaxexport"), reader)
     assert (known.loads.answer, known.runs.answer) == (YES, NO)
     assert known.runs.reasons[0].entry == entry
@@ -247,7 +247,7 @@ def test_a_dtype_that_a_runtime_lacks_may_be_used_inside(reader):
     assert of(artifact, reader).spoiled.answer == UNKNOWN
 
 
-def test_a_scatter_that_failed_in_each_program_is_answered_no():
+def test_a_scatter_that_failed_in_each_program_is_forecast_to_fail():
     known = of(golden_of("test_primitives.test_scatter").read_artifact(), "litert==2.3.0")
     assert known.runs.answer == NO
     assert "failed in each program with stablehlo.scatter(add)" in str(known.runs.reasons[-1])
@@ -283,7 +283,7 @@ def test_an_undated_release_may_have_any_known_issue():
     assert forecast(stored_artifact("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN
 
 
-def test_no_answer_is_better_than_that_of_an_earlier_stage():
+def test_no_stage_is_forecast_better_than_the_stage_before_it():
     order = (YES, YES_BUT, UNKNOWN, NO)
     for file in FILES:
         for known in forecasts(read(file), READERS):

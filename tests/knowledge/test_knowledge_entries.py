@@ -48,7 +48,7 @@ def test_the_shipped_file_of_entries_is_what_its_tool_writes():
     assert Path(FILE).read_bytes() == written(), "run `python -m tools.knowledge`"
 
 
-def test_each_field_of_concerns_has_its_check_in_holds():
+def test_each_field_of_an_entrys_concerns_is_checked():
     assert {*HOLDS} == {*Concerns.__struct_fields__}
 
 
@@ -76,7 +76,7 @@ WITH_FIXTURE = [issue for issue in shipped_issues() if issue.fixture is not None
 
 
 @pytest.mark.parametrize("issue", WITH_FIXTURE, ids=lambda issue: issue.id)
-def test_an_entry_concerns_its_own_golden_and_not_the_neighbour(issue):
+def test_an_entry_concerns_its_golden_but_not_a_similar_one(issue):
     for name, expected in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
         if name:
             about = About(read(path_of(name)))

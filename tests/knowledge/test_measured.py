@@ -62,7 +62,7 @@ def test_an_operation_not_measured_in_a_release_is_unknown(needed, release, unse
         *(("0.9", 0b1000), ("1.11", 0b1000), ("2.0", 0b1000)),  # older or newer than all
     ],
 )
-def test_a_release_is_stood_for_by_itself_or_by_both_neighbours(release, places):
+def test_an_unmeasured_release_is_represented_by_both_neighbours(release, places):
     assert TABLE.places(release) == places
     assert TABLE.is_outside(places) == (places == 0b1000)
 
@@ -102,7 +102,7 @@ def test_an_operation_or_type_that_failed_in_a_release_may_fail(failed, may):
     assert TABLE._replace(failed=failed).may_fail(needed) is may
 
 
-def test_where_all_types_share_a_kernel_each_pair_need_not_be_run():
+def test_an_operation_and_its_types_may_be_measured_separately():
     table = TABLE._replace(types={"f32": 0b111, "i8": 0b010})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
     assert table.unseen(needed, table.places("1.2")) == {}
@@ -136,7 +136,7 @@ def test_an_operation_never_measured_is_unknown():
     assert forecast_of("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 
 
-def test_operations_failing_in_all_asked_releases_are_found():
+def test_operations_failing_in_all_given_releases_are_found():
     failed = {"stablehlo.sort": {"*": 0b011}, "*": {"f8": 0b111}, CALL: {"mine": 0b001}}
     table = TABLE._replace(failed=failed)
     unseen = {
@@ -175,7 +175,7 @@ def test_a_custom_call_that_nobody_ran_is_unknown():
         assert about.unmeasured(places) == ("", "", "", "custom call my_target")
 
 
-def test_of_a_release_newer_than_all_measured_only_what_counts_is_unknown():
+def test_uses_unknown_in_a_release_newer_than_measured_are_named():
     about = About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"))
     vars(about).update(calls=frozenset({"my_target"}), uses={**about.uses, CALL: frozenset({"my_target"})})
     unknown = {
@@ -187,7 +187,7 @@ def test_of_a_release_newer_than_all_measured_only_what_counts_is_unknown():
     assert "stablehlo.dot_general of f32->f32" in about.few_uses
 
 
-def test_a_custom_call_that_a_runtime_lacks_gives_a_no():
+def test_a_custom_call_that_a_runtime_lacks_is_forecast_to_fail():
     known = forecast_of("test_safety_checks.test_allowed_target", "iree==3.13.0")
     assert known.runs.answer == NO
     assert "pytest_jaxexport.scale" in str(known.runs.reasons[0])

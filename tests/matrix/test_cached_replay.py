@@ -159,7 +159,7 @@ class Counting:
         return SimpleNamespace(submit=submit, close=worker.close)
 
 
-def test_cells_of_equal_artifacts_run_once_and_compare_each(twins, goldens, here, warm_workers):
+def test_cells_of_equal_artifacts_run_once_and_are_each_compared(twins, goldens, here, warm_workers):
     start = Counting(warm_workers.start)
     cells = [Cell(golden, here, "cpu") for golden in (*twins, goldens["both"])]
     outcomes = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))

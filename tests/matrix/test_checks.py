@@ -60,7 +60,7 @@ def test_outputs_with_equal_bits_are_marked_as_written(check):
     assert results.difference.tolerance == "8 times the noise of each"
 
 
-def test_noise_measured_by_inputs_alone_has_a_factor_of_its_own(tmp_path):
+def test_noise_measured_by_inputs_alone_uses_its_own_factor(tmp_path):
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")
@@ -123,7 +123,7 @@ def test_a_flattened_output_is_named_by_its_original_path(check_tree):
     assert check_tree(ONES * 2, ONES, flattened=own).startswith("output 0 (result.mean) float32[2]: ")
 
 
-def test_the_error_in_noise_is_the_largest_of_all_calls(check):
+def test_the_error_in_units_of_noise_is_the_largest_of_all_calls(check):
     small, large = ONES + np.float32(2.0**-11), ONES + np.float32(2.0**-10)
     assert check(small, large).difference.max_noise_error == pytest.approx(1.0)
     assert check(large, small).difference.max_noise_error == pytest.approx(1.0)
@@ -144,7 +144,7 @@ def test_a_compiled_cell_has_no_outputs(check):
     assert check(mode=Mode.COMPILE) == CallResults(Difference(True))
 
 
-def test_a_golden_without_outputs_is_not_as_written(tmp_path):
+def test_a_golden_without_outputs_is_not_marked_as_written(tmp_path):
     made = manifest(options=msgspec.structs.replace(manifest().options, refused_on=("cpu",)))
     golden = write_golden(GoldenStore(tmp_path), made)
     reply = Reply(Stage.RUN, "ok", refusals={"": "was exported for platforms tpu"})
@@ -157,7 +157,7 @@ def cell_of(platform="cpu", mode=Mode.RUN, target=None, *, options=None, **chang
     return Cell(golden(options=options or Options(("cpu",)), **changes), release("0.12.0.1"), platform, mode, target)
 
 
-def test_other_platforms_must_refuse_a_golden():
+def test_platforms_in_refused_on_must_refuse_a_golden():
     options = Options(("tpu",), refused_on=("cpu",))
     more = Check("vjp1", vjp=1, inputs="vjp1.npz", outputs="vjp1-out.npz")
     on_cpu, on_tpu = (cell_of(platform, options=options, checks=(more,)).checks for platform in ("cpu", "tpu"))
@@ -184,7 +184,7 @@ def test_only_a_refusal_that_names_the_platform_is_expected(message, tmp_path):
     assert results.problem == f"expected a refusal with {WRONG_PLATFORM!r} in its message, found {message}"
 
 
-def test_a_golden_without_outputs_compares_none():
+def test_a_golden_without_outputs_compares_no_outputs():
     options = Options(("cpu",), without_outputs="no TPU here")
     assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)
 

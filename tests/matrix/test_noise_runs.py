@@ -249,7 +249,7 @@ def test_runs_with_other_inputs_do_not_count_as_noise(golden):
 
 
 @pytest.mark.parametrize("raised", [{}, {"other 5": "ValueError: no"}], ids=["all run", "one raises"])
-def test_an_output_equal_with_all_other_inputs_has_a_remark(golden, raised):
+def test_an_output_unchanged_by_all_other_inputs_has_a_remark(golden, raised):
     noise = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=raised)))
     count = 16 - len(raised)
     text = f"its 2 elements are the same with all of {count} other inputs too: choose inputs on which it depends"
@@ -467,7 +467,7 @@ def test_if_no_release_can_be_built_the_writers_error_is_shown(measured_in):
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
 
 
-def test_noise_of_a_golden_is_ready_before_the_next_ends(tmp_path, monkeypatch):
+def test_noise_of_a_golden_is_returned_before_the_next_is_measured(tmp_path, monkeypatch):
     """An interruption loses no noise that was measured."""
     is_first_known = threading.Event()
 

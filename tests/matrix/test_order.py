@@ -42,7 +42,7 @@ def test_promised_cells_of_all_readers_come_first():
     ]
 
 
-def test_cells_of_a_deployment_target_are_not_after_promised_ones():
+def test_cells_of_a_deployment_target_come_first_like_promised_ones():
     of_target = dataclasses.replace(cell("a"), deployed=("robot",))
     cells = [cell("b"), of_target, cell("c", NEW), cell("d", NEW, promised=True)]
     assert shown(deciding_first(cells, lambda one: one.key)) == [
@@ -72,7 +72,7 @@ def test_cells_that_a_policy_deploys_run_before_others(tmp_path):
     ]
 
 
-def test_a_cell_with_the_same_run_as_a_promised_one_comes_first():
+def test_a_cell_that_shares_its_run_with_a_promised_one_comes_first():
     cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
     same = {"twin": "x", "b": "x", "other": "y"}
     groups = deciding_first(cells, lambda one: same[one.golden.manifest.case])
@@ -115,7 +115,7 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     assert "not in this test" in outcome.message
 
 
-def test_lines_about_one_jaxlib_with_two_jax_name_the_jax(in_two_readers, here):
+def test_progress_lines_name_the_jax_of_a_jaxlib_used_with_two_jax(in_two_readers, here):
     def start(*_, **__):
         raise WorkerDied("not in this test")
 
@@ -143,7 +143,7 @@ def test_promised_and_other_cells_of_a_reader_share_an_environment(in_two_reader
 
 
 @pytest.mark.parametrize(("most", "starts"), [(4, [1, 1]), (1, [1, 2]), (0, [2, 2])])
-def test_a_worker_stays_for_unpromised_cells_while_few_are_idle(
+def test_a_worker_stays_open_for_unpromised_cells_if_few_are_idle(
     in_two_readers, here, warm_workers, monkeypatch, most, starts
 ):
     monkeypatch.setattr("export_core.matrix.replay.MOST_IDLE", most)

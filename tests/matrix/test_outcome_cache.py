@@ -109,7 +109,7 @@ def test_outcomes_that_may_change_are_not_cached(tmp_path, outcome):
     assert stored(tmp_path, "key") == {}
 
 
-def test_a_timeout_deletes_an_outcome_and_not_run_does_not(tmp_path):
+def test_a_timeout_deletes_a_cached_outcome_but_not_run_does_not(tmp_path):
     store(tmp_path, hung=PASS, missed=PASS)
     store(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
     assert set(stored(tmp_path, "hung", "missed")) == {"missed"}

@@ -43,7 +43,7 @@ def ran(monkeypatch, results, **changes):
     return ended(Stage.RUN, "ok", **changes)
 
 
-def test_only_these_verdicts_work_fail_or_are_compared():
+def test_verdicts_that_work_fail_or_are_compared_are_as_listed():
     assert {verdict for verdict in Verdict if verdict.works} == {"pass", "compiled", "converted"}
     assert {verdict for verdict in Verdict if verdict.fails} == {"numerics", "refused", "error", "crash", "timeout"}
     assert {verdict for verdict in Verdict if verdict.is_compared} == {"pass", "converted", "numerics"}
@@ -135,7 +135,7 @@ def test_the_comparison_decides_the_verdict(results, verdict, monkeypatch):
         ("it is not refused", "no TPU here", Verdict.ERROR, "it is not refused"),
     ],
 )
-def test_a_cell_that_only_compiled_is_compiled(problem, reason, verdict, message, monkeypatch):
+def test_a_cell_in_compile_mode_has_the_verdict_compiled(problem, reason, verdict, message, monkeypatch):
     results = CallResults(Difference(ok=True), problem)
     outcome = ran(monkeypatch, results, mode=Mode.COMPILE, without_outputs=reason)
     assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.COMPILE, message)
@@ -186,7 +186,7 @@ def test_a_runtimes_failure_shows_three_errors_of_stderr(error, verdict, start):
 
 
 @pytest.mark.parametrize("calls", [(), ("lapack_spotrf_ffi",)])
-def test_a_refusal_advises_no_conversion_that_leaves_calls(calls):
+def test_no_conversion_is_advised_if_custom_calls_would_remain(calls):
     stderr = "m.mlir:1: error: unknown vhlo op code: 124"
     reply = Reply(Stage.COMPILE, "error", type="ValueError", message="failed", stderr=stderr)
     cell = Cell(golden(custom_calls=calls), reader_named("iree==3.13.0", load_calendar()), "cpu")

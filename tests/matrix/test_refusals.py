@@ -64,7 +64,7 @@ def test_each_refusal_entry_begins_and_ends_on_its_day(entry):
         ("deserialize", "ValueError", ""),
     ],
 )
-def test_a_message_that_only_resembles_a_refusal_is_none(failure):
+def test_a_message_that_only_resembles_a_refusal_is_not_a_refusal(failure):
     assert find_refusal(*failure, CALENDAR.jax["0.8.1"].built) is None
     assert find_refusal(*failure, CALENDAR.jax["0.12.0.1"].built) is None
 

@@ -48,7 +48,7 @@ def test_goldens_pass_in_the_interpreter_that_wrote_them(run, fork, monkeypatch)
         assert outcome.timings.run > 0
 
 
-def test_different_numbers_name_both_processors(run, goldens):
+def test_a_cell_with_different_numbers_names_both_processors(run, goldens):
     golden = goldens["other_numbers"]
     made = msgspec.structs.replace(golden.manifest, instruction_set="x86_64 SSE")
     goldens = {"other_numbers": dataclasses.replace(golden, manifest=made)}
@@ -58,7 +58,7 @@ def test_different_numbers_name_both_processors(run, goldens):
     assert outcome.processors == "", "the processor that wrote it is unknown"
 
 
-def test_different_numbers_have_index_and_error(run):
+def test_the_message_on_different_numbers_has_index_and_error(run):
     outcomes = run("other_numbers", "other_count")
     outcome = outcomes["other_numbers"]
     assert ending(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
@@ -119,7 +119,7 @@ def test_a_cell_over_the_memory_limit_is_killed_with_a_reason(run, fork):
     assert outcomes["waves"].verdict is Verdict.PASS
 
 
-def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
+def test_a_refusal_counts_only_in_releases_known_to_give_it(run, here):
     outcomes = run("refused_by_age", "refused_by_version")
     says_so = load_calendar().jax[here.jax].built >= load_calendar().jax["0.11.1"].built
     by_age = Verdict.REFUSED if says_so else Verdict.ERROR
@@ -127,7 +127,7 @@ def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
     assert ending(outcomes["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
 
 
-def test_a_file_that_is_no_artifact_starts_no_worker(run):
+def test_a_file_that_is_not_an_artifact_starts_no_worker(run):
     def no_worker(*_, **__):
         raise AssertionError("a worker was started")
 

@@ -54,7 +54,7 @@ def test_planning_a_pair_that_jax_refuses_is_an_error():
         ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
     ],
 )
-def test_the_newest_reader_is_that_of_the_day_or_candidate(selection, expected):
+def test_newest_is_the_newest_release_of_the_day_or_a_candidate(selection, expected):
     assert pairs(planned(**selection)) == expected
 
 
@@ -134,7 +134,7 @@ def test_a_selection_is_whole_unless_narrower_than_the_policys(readers, policy, 
         ("window,iree>=3", Policy(readers="all,iree>=3"), {"all"}),
     ],
 )
-def test_readers_that_only_the_policy_names_are_left_out(readers, policy, left_out):
+def test_readers_of_the_policy_that_a_selection_lacks_are_found(readers, policy, left_out):
     assert readers_left_out(readers, policy) == left_out
 
 
@@ -146,7 +146,7 @@ def test_a_deployment_target_is_left_out_only_while_in_force():
 
 
 @pytest.mark.parametrize(("day", "whole"), [("2026-04-01", True), ("2026-11-21", False)])
-def test_the_newest_release_of_the_day_may_be_a_targets(day, whole):
+def test_a_run_of_newest_is_whole_if_it_is_the_deployed_release(day, whole):
     policy = Policy(readers="newest", deployed=(SERVING,))
     assert is_whole(Selection("newest"), policy, datetime.date.fromisoformat(day)) is whole
 
@@ -154,7 +154,7 @@ def test_the_newest_release_of_the_day_may_be_a_targets(day, whole):
 @pytest.mark.parametrize(
     ("text", "is_wrong"), [("0.9.2", False), ("window", False), ("w/jaxlib-0.9.2.whl", False), ("0.99.0", True)]
 )
-def test_a_reader_that_no_plan_can_have_has_a_problem(text, is_wrong):
+def test_a_reader_that_no_plan_can_have_is_reported(text, is_wrong):
     assert bool(problem_of_reader(text, load_calendar())) is is_wrong
 
 

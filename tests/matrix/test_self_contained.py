@@ -37,7 +37,7 @@ def test_a_module_using_outside_code_is_not_self_contained(reaching):
     assert not is_self_contained(f"{REGISTERING}\n{reaching}\n".encode())
 
 
-def test_only_compat_kernels_of_our_modules_needs_outside_code():
+def test_only_the_module_compat_kernels_is_not_self_contained():
     modules = sorted((Path(__file__).parents[2] / "golden").glob("*/*/*.register.py"))
     names = {path.name for path in modules}
     assert names == {f"{name}.register.py" for name in ("compat_effects", "compat_kernels", "compat_nodes")}

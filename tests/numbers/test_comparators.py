@@ -100,7 +100,7 @@ def test_a_comparator_is_not_called_for_other_shapes(compared):
         ("says_nothing", "compare='our_checks:says_nothing' returned ' ': expected None"),
     ],
 )
-def test_a_failing_comparator_gives_an_error_with_why(compared, name, message):
+def test_a_failing_comparator_gives_an_error_with_the_reason(compared, name, message):
     with pytest.raises(CompareError) as raised:
         compared(name)
     assert str(raised.value).startswith(message)

@@ -123,7 +123,7 @@ def test_complex_nan_and_infinity_equal_only_themselves(dtype):
 
 
 @pytest.mark.parametrize("dtype", [*DEFAULT_RTOL, "float8_e4m3fn", "float8_e5m2"])
-def test_without_atol_errors_are_relative_to_the_largest(dtype):
+def test_without_atol_errors_are_relative_to_the_largest_element(dtype):
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     rtol = DEFAULT_RTOL.get(dtype, COARSE)
     for scale in (1.0, 2.0**-6):
@@ -183,7 +183,7 @@ def test_ulp_alone_replaces_the_default_tolerance():
     assert not compared(f32(0.0, 1.0), f32(1e-8, 1.0), ulp=4).ok, "no tolerance relative to the largest element"
 
 
-def test_a_limit_in_ulps_is_that_many_units():
+def test_a_tolerance_in_ulps_allows_that_many_units():
     step = np.float32(2**-23)
     expected, actual = f32(1, 1, 1), f32(1, 1 + step, 1 + 3 * step)
     rule = Rule("float32", tolerance=tolerance_for("float32", Tolerance(ulp=4)))
@@ -237,7 +237,7 @@ def test_details_come_from_the_first_wrong_output():
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 
 
-def test_each_line_has_the_errors_of_the_output_it_names():
+def test_each_line_of_a_message_has_the_errors_of_its_own_output():
     found = compared([f32(1, 2), f32(1, 2), f32(100, 2)], [f32(1, 2), f32(1.5, 2), f32(100, 9)])
     first, *_, last = str(found).splitlines()
     assert first.startswith("output 1 float32[2]: 1 of 2 elements differ (max abs error 0.5, max rel error 0.5,")
@@ -315,7 +315,7 @@ def test_calls_without_outputs_agree():
 
 
 @pytest.mark.parametrize(("found", "ok"), [(None, True), ("not the same set", False)])
-def test_what_a_users_function_finds_decides(found, ok):
+def test_a_users_comparator_decides_whether_outputs_agree(found, ok):
     one = leaf_of(np.ones(2, np.float32))
     user_code = SimpleNamespace(compare=lambda *_: found)
     rules = Rules(Comparison("checks:same_set"))

@@ -234,7 +234,7 @@ def test_float32_rounding_of_float32_is_not_diagnosed():
     assert "float32" not in diagnose(values, narrowed(values, np.float32), None, "float32").looks_like
 
 
-def test_the_states_of_two_pendulums_are_not_called_a_narrower_type():
+def test_oscillating_states_at_a_wrong_time_show_no_pattern():
     """A wrong time makes an error of position that follows from the speed, and one of speed from the position."""
     phases = np.random.default_rng(2).uniform(0, 6, 200)
     states, later = (np.float32(np.stack([np.cos(t), -3 * np.sin(t)], 1)) for t in (phases, phases + 0.01))
@@ -242,7 +242,7 @@ def test_the_states_of_two_pendulums_are_not_called_a_narrower_type():
 
 
 @pytest.mark.parametrize("scale", [1.0, 8e307])
-def test_numbers_near_the_largest_of_doubles_have_the_same_diagnosis(scale):
+def test_doubles_near_overflow_have_the_same_diagnosis(scale):
     """Their sums and squares are infinite."""
     values = np.random.default_rng(2).uniform(0.1, 1, (40, 2))
     other = values * (1 + np.random.default_rng(3).choice([-1, 1], values.shape) * 0.002)
@@ -263,7 +263,7 @@ def test_another_constant_in_a_formula_shows_no_pattern():
     assert looks(gelu, other, 1e-7 * np.abs(gelu)).startswith("no pattern: errors of about")
 
 
-def test_errors_beside_a_large_element_are_no_rounding():
+def test_errors_as_large_as_the_values_are_not_diagnosed_as_rounding():
     rng = np.random.default_rng(2)
     expected, actual = (np.concatenate([np.float32([1e6]), normal(rng, 200)]) for _ in range(2))
     assert looks(expected, actual, 1e-6 * np.abs(expected.astype(float))).startswith("no pattern: errors as large")

@@ -20,7 +20,7 @@ def test_the_grid_of_a_short_array_has_a_part_for_each_element():
     assert error_grid(np.array([0.0, 0.5, 0.1]), limit) == ErrorGrid(1, 3, 1, 3, (0.0, 0.5, 0.1), (0.1, 0.1, 0.1))
 
 
-def test_a_part_shows_the_element_farthest_beyond_its_limit():
+def test_each_grid_part_shows_the_element_farthest_beyond_its_limit():
     errors, limit = np.ones(LONGEST_LINE * 2), np.full(LONGEST_LINE * 2, 10.0)
     errors[6], limit[6] = 0.5, 0.1  # smaller than its neighbour, and not allowed
     grid = error_grid(errors, limit)
@@ -37,7 +37,7 @@ def test_all_axes_before_the_last_are_merged_into_rows():
     assert [number for number, error in enumerate(grid.errors) if error] == [MOST_ROWS * MOST_COLUMNS - 1]
 
 
-def test_a_column_and_a_scalar_are_single_rows():
+def test_the_grid_of_a_column_or_a_scalar_is_one_row():
     assert error_grid(np.ones((3, 1)), None).rows == 1
     assert error_grid(np.ones(()), None) == ErrorGrid(1, 1, 1, 1, (1.0,), (0.0,))
 

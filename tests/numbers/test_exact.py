@@ -224,12 +224,12 @@ def test_equal_float32_signalling_nan_are_equal(how):
     assert compare(bits("float32", 0x7F800001), bits("float32", 0x7F800001), comparison=how).ok
 
 
-def test_another_order_of_bytes_is_the_same_number():
+def test_arrays_that_differ_only_in_byte_order_are_equal():
     assert compare(leaf_of(GRID), Leaf("float32", GRID.astype(">f4"))).ok
 
 
 @pytest.mark.parametrize("leaf", [leaf_of(GRID), bits("bfloat16", 0x3F80, 0x8001), key_leaf("key<fry>", KEYS)], ids=str)
-def test_arrays_stored_in_another_order_of_bytes_are_read_as_the_same(leaf):
+def test_arrays_stored_in_another_byte_order_are_read_as_equal(leaf):
     (swapped,) = from_npz(
         to_npz([SimpleNamespace(dtype=leaf.dtype, data=leaf.data.astype(leaf.data.dtype.newbyteorder()))])
     )
@@ -261,7 +261,7 @@ REASON = "reason: counted"
         ("compare: exact, allow: [my_target]", "allow"),
     ],
 )
-def test_a_wrong_word_or_key_with_exact_in_a_rule_is_an_error(load, entry, words):
+def test_a_rule_with_misspelled_exact_or_a_key_beside_it_is_an_error(load, entry, words):
     with pytest.raises(PolicyError, match=re.escape(words)) as found:
         load(f"numbers:\n  - {{cases: ['*'], {REASON}, {entry}}}\n")
     assert "export_compat.yaml:2" in str(found.value)

@@ -84,7 +84,7 @@ def test_q_and_r_may_change_sign_only_together(dtype, shape):
     assert not compared([q, r], [q @ rotated, adjoint(rotated) @ r], "qr").ok, "R is triangular"
 
 
-def test_vectors_of_zero_or_no_values_must_be_orthonormal_too():
+def test_vectors_without_a_nonzero_value_must_be_orthonormal_too():
     values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
     stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
     assert not compared([values, vectors], [values, stretched], "eigh").ok
@@ -415,7 +415,7 @@ def test_eigenvectors_of_close_eigenvalues_may_mix():
     assert not compared([apart, vectors], [apart, swapped], "eigh").ok
 
 
-def test_the_message_names_the_part_that_differs():
+def test_the_message_names_the_factor_that_differs():
     values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
     found = compared([values, vectors], [values + 1, vectors], "eigh")
     assert str(found).splitlines()[0] == (
@@ -511,7 +511,7 @@ def test_eigenvalues_are_compared_by_the_noise_of_their_output():
     assert found.max_noise_error == pytest.approx(1e-3)
 
 
-def test_outputs_that_are_no_factors_compare_by_element():
+def test_outputs_that_are_not_factors_are_compared_by_element():
     one, two = np.eye(3), np.ones(3)
     assert in_groups([one, two], [one, two], ("eigh", (1, 1))).ok
     assert not in_groups([one, two], [-one, two], ("eigh", (0,))).ok

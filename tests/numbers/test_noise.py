@@ -92,7 +92,7 @@ def test_rounding_noise_around_zero_passes():
     assert not judged(one, other + np.float32(1e-6), noise).ok
 
 
-def test_an_element_without_noise_shares_that_of_many_not_of_one():
+def test_an_element_without_noise_uses_that_of_many_but_not_of_one():
     assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), [0.0, 1e-3, 1e-3, 1e-3, 1e-3]).ok
     assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), [1e-3, *[0.0] * 9]).ok
 
@@ -103,7 +103,7 @@ def test_an_output_without_noise_may_differ_by_a_few_ulps(units, ok):
     assert judged(float32(1.0), np.asarray([value]), [0.0]).ok is ok
 
 
-def test_eight_bit_outputs_must_be_equal_where_no_noise_run_moved():
+def test_narrow_elements_that_no_noise_run_moved_must_be_equal():
     """One ulp of float4 is half of the value. As noise of every element, it would allow half of each number."""
     expected = np.asarray([1, 2, 4, 6], ml_dtypes.float4_e2m1fn)
     for wrong in (expected.astype(np.float32) / 2, -expected.astype(np.float32), np.zeros(4)):
@@ -142,7 +142,7 @@ def test_the_error_is_reported_in_units_of_the_noise():
 
 
 @pytest.mark.parametrize(("expected", "actual"), [(0.0, -0.0), (np.nan, -np.nan)])
-def test_the_named_element_differs_though_it_has_no_error(expected, actual):
+def test_exact_names_an_element_that_differs_with_error_zero(expected, actual):
     difference = judged(float32(1.0, expected), float32(1.0, actual), [0.01, 0.01], compare="exact")
     assert (difference.ok, difference.max_noise_error, difference.worst) == (False, 0, difference.rows[0])
 
@@ -221,7 +221,7 @@ def test_the_least_noise_of_a_dtype_never_lowers_measured_noise(values):
     assert (with_floors > 0).all()
 
 
-def test_an_element_is_undecided_if_noise_is_a_tenth_of_the_largest():
+def test_noise_above_a_tenth_of_the_largest_makes_an_element_undecided():
     def undecided(values, noise):
         return count_undecided(leaf_of(values), np.asarray(noise))
 
@@ -372,7 +372,7 @@ def test_comparing_large_arrays_needs_little_memory():
     assert peak < 5 * values.nbytes  # of which the copy is one, and the order of the noise two
 
 
-def test_further_outputs_are_named_by_the_worst_in_noise():
+def test_of_other_wrong_outputs_the_one_worst_in_noise_is_named():
     want, noise = [leaf_of(float32(1, 1))] * 3, np.full(2, 2.0**-10)
     got = [leaf_of(float32(1, 1 + times * 2.0**-10)) for times in (16, 64, 32)]
     found = compare_leaves(want, got, Rules(Comparison(), CallNoise((noise,) * 3)))

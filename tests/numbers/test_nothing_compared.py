@@ -69,7 +69,7 @@ def found(folder, made):
         user_code.close()
 
 
-def test_a_tolerance_that_accepts_all_counts_only_on_its_platform(tmp_path):
+def test_a_tolerance_that_accepts_all_applies_only_on_its_platform(tmp_path):
     made, tolerances = stored(tmp_path), {"cuda": {"float32": Tolerance(rtol=1e30)}}
     assert nothing_compared(made, "cpu", tolerances) == ""
     assert nothing_compared(made, "cuda", tolerances) == ZEROS
@@ -80,7 +80,7 @@ def test_a_golden_without_outputs_compares_nothing():
     assert nothing_compared(made, "tpu", {}) == "the golden has no outputs (no TPU here)"
 
 
-def test_outputs_of_further_calls_count_as_compared_not_of_vjps(tmp_path):
+def test_outputs_of_further_calls_but_not_of_vjps_count_as_compared(tmp_path):
     (made,) = (stored(tmp_path, NAN),)
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
     for order, is_nothing in ((0, False), (1, True)):
@@ -101,7 +101,7 @@ FLOAT0 = Leaf("float0", np.zeros(2, bool))
         (0, [leaf_of(np.zeros(1))], ""),
     ],
 )
-def test_calls_of_which_no_number_is_compared_are_found(tmp_path, order, leaves, why):
+def test_calls_without_a_compared_number_are_found(tmp_path, order, leaves, why):
     made = stored(tmp_path)
     (made.folder / "more.npz").write_bytes(to_npz(leaves))
     checks = (Check("vjp1" if order else "call1", vjp=order, outputs="more.npz"),)
@@ -128,7 +128,7 @@ def test_outputs_not_compared_are_found_though_derivatives_are(tmp_path):
     ],
     ids=str,
 )
-def test_other_values_for_an_array_differ_in_every_element(leaf):
+def test_replacement_values_of_an_array_differ_in_every_element(leaf):
     other = other_leaf(leaf)
     assert str(other) == str(leaf)
     assert other.data.dtype == leaf.data.dtype

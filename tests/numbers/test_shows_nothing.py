@@ -139,11 +139,11 @@ NAN, INF = np.full(4, np.nan, np.float32), np.float32(np.inf)
     ],
     ids=["NaN handed through", "infinity handed through", "another infinity", "computed"],
 )
-def test_nan_handed_through_from_an_input_has_its_own_remark(function, arrays, text):
+def test_nan_passed_through_from_an_input_has_its_own_remark(function, arrays, text):
     assert remarks(function, *arrays)["output 1"].startswith(text)
 
 
-def test_a_remark_on_nan_names_the_input_with_the_outputs_path():
+def test_a_nan_output_is_traced_to_the_input_of_the_same_path():
     leaves = [leaf_of(np.asarray(array)) for array in (X, NAN, NAN, 0 * NAN - INF)]
     paths = (["args[0]", "args[1].worst", "args[1].best", "args[1].last"], ["result.x", "result.best", "result.last"])
     seen = Seen(leaves, range(4), [leaves[0], leaves[1], leaves[1]], [], paths=paths)
@@ -160,7 +160,7 @@ def test_a_remark_on_nan_names_the_input_with_the_outputs_path():
 
 
 @pytest.mark.parametrize("result", ["result", "result[1]"])
-def test_infinity_without_a_path_is_matched_with_no_input(result):
+def test_an_infinite_output_without_a_path_is_traced_to_no_input(result):
     leaves = [leaf_of(np.asarray(array)) for array in (NAN[0], INF)]
     (remark,) = Seen(
         leaves, [0, 1], [leaf_of(np.asarray(-INF))], [], paths=(["args[0]", "args[1]"], [result])
@@ -316,14 +316,14 @@ def test_a_path_also_names_all_leaves_below_it():
     assert unknown_leaves(["args[0]", "args[1]"], ["args[0]['x']", "result"]) == ["args[1]"]
 
 
-def test_the_leaves_with_remarks_are_added_to_those_of_the_marker():
+def test_the_suggested_marker_adds_remarked_leaves_to_its_constant():
     remarks = [Remark(name, "why") for name in ("result[1]", "args[0]['w']['a']", "args[0]['w']['b']", "args[1]")]
     leaves = ["args[0]['w']['a']", "args[0]['w']['b']", "args[0]['x']", "args[1]", "result[0]", "result[1]"]
     line = meant_line("tests/test_a.py::test_f[x-1]", remarks, ["args[1]"], leaves)
     assert line == """  tests/test_a.py::test_f: export_compat(constant=["args[1]", "result[1]", "args[0]['w']"])"""
 
 
-def test_of_many_leaves_eight_are_printed_and_the_rest_is_counted():
+def test_eight_of_many_leaves_are_printed_and_the_rest_is_counted():
     remarks = [Remark(f'args["{number}"]', "why") for number in range(10)]
     assert meant_line("test_f", remarks, (), ()).endswith("""'args["7"]']) and 2 more (-v names all)""")
     assert """'args["9"]'])""" in meant_line("test_f", remarks, (), (), whole=True)

@@ -75,5 +75,5 @@ def shown(leaf: Leaf) -> None:
 
 @pytest.mark.parametrize("look", [compared, measured, counted, shown])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_comparing_and_measuring_nan_and_infinity_warns_of_nothing(dtype: str, look: Callable[[Leaf], None]) -> None:
+def test_comparing_and_measuring_nan_and_infinity_gives_no_warning(dtype: str, look: Callable[[Leaf], None]) -> None:
     look(leaf_of(special(dtype)))

@@ -60,7 +60,7 @@ def test_an_output_as_small_as_its_noise_is_undecided(made):
     }
 
 
-def test_a_second_derivative_by_a_cotangent_is_called_so(made):
+def test_a_second_derivative_is_named_by_its_cotangent(made):
     arrays = (ONES,) * 4
     golden = made(*arrays, checks=(DERIVATIVE, SECOND))
     found = undecided_outputs(golden, {"vjp2.npz": (SMALL, SMALL, LARGE, SMALL)}, {})
@@ -84,7 +84,7 @@ def test_outputs_are_numbered_including_those_without_noise(made):
         (Comparison(compare="m:f"), {"vjp1/0": 2}),
     ],
 )
-def test_what_is_asked_for_decides_derivatives_too(made, comparison, undecided):
+def test_tolerances_exact_and_shape_decide_derivatives_too(made, comparison, undecided):
     assert names(made(ONES, comparison=comparison), plain=(LARGE,)) == undecided
 
 
@@ -183,7 +183,7 @@ def test_a_tolerance_for_another_dtype_leaves_outputs_undecided(chaotic):
     assert (undecided_in([other]), undecided_in([own])) == ([f"t.chaos/0.12.0.1-cpu: {SHOWN}"], [])
 
 
-def test_a_tolerance_of_the_policy_decides(chaotic):
+def test_a_tolerance_of_the_policy_leaves_no_output_undecided(chaotic):
     stored = chaotic(undecided_outputs={"0": UndecidedOutput(4, 4, 0.25, 1.0, "result")})
     assert left_to_noise(stored) == stored.manifest.noise
     asked = stored.compared(ComparedAs(Comparison(rtol=1e-3), {}))
@@ -201,7 +201,7 @@ def test_a_tolerance_of_the_policy_decides(chaotic):
         (np.int32, Comparison(compare="exact"), False),
     ],
 )
-def test_jumping_elements_are_reported_unless_a_rule_judges(chaotic, dtype, how, jumps):
+def test_jumping_elements_are_reported_unless_another_rule_decides(chaotic, dtype, how, jumps):
     stored = chaotic(dtype=dtype, jumping={"0": (3, 4)}, undecided_outputs={}).compared(ComparedAs(how, {}))
     assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0: 3 of 4 {JUMP}"] * jumps
     assert bool(left_to_noise(stored).jumping) is jumps
@@ -224,7 +224,7 @@ def test_the_size_of_errors_that_noise_hides_is_shown_in_percent(fraction, shown
     assert text == f"errors that rounding hides: up to {shown} of the largest number in output 0 (result[0])"
 
 
-def test_outputs_that_hide_the_largest_errors_are_named_first():
+def test_outputs_whose_noise_hides_the_largest_errors_come_first():
     parts = {f"output {n}": NotSeen(part, "float32") for n, part in enumerate((2e-6, 0.05, 1e-7, 1e-8))}
     text = not_seen_text(parts, most=2)
     listed = "up to 5 % of the largest number in output 1; up to 0.0002 % in output 0; less in 2 more outputs"
@@ -233,7 +233,7 @@ def test_outputs_that_hide_the_largest_errors_are_named_first():
 
 
 @pytest.mark.parametrize(("fractions", "advised"), [([], False), ([2e-6, 0.01], False), ([2e-6, 0.011], True)])
-def test_errors_hidden_above_a_hundredth_get_advice(fractions, advised):
+def test_noise_that_hides_errors_above_a_hundredth_gets_advice(fractions, advised):
     advice = not_seen_advice([NotSeen(fraction, "bfloat16") for fraction in fractions])
     assert advice == ([NOT_SEEN_ADVICE] if advised else [])
 

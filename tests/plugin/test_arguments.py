@@ -136,7 +136,7 @@ def test_the_manifest_has_types_as_jax_prints_them(written, case, inputs, output
     assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
 
 
-def test_another_folder_and_a_warm_jax_give_equal_bytes(written):
+def test_goldens_are_equal_bytes_from_another_folder_and_a_warm_jax(written):
     here, there = written.project.stored(), written.elsewhere.stored()
     assert written.written_elsewhere.code == 0
     assert here.keys() == there.keys()

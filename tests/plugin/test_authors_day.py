@@ -475,7 +475,7 @@ def test_an_unknown_value_of_update_goldens_names_the_known_ones(value, hint, pr
     assert run.text.strip() == f"ERROR: jaxexport: error: {error}"
 
 
-def test_a_path_after_update_goldens_is_not_taken_for_its_value(projects):
+def test_a_path_after_update_goldens_is_not_its_value(projects):
     run = projects(test_a="def test_plain(): pass\n").pytest("--update-goldens", "test_a.py")
     assert "1 passed" in run.text
 
@@ -501,7 +501,7 @@ def reviewed(project: Project, answers: Sequence[str]) -> str:
     return text
 
 
-def test_a_review_writes_only_what_is_accepted(changed_project, tmp_path):
+def test_a_review_writes_only_accepted_goldens(changed_project, tmp_path):
     project = changed_project.copy(tmp_path / "project")
     before = project.stored()
     text = reviewed(project, ["y", "", "n", "q"])

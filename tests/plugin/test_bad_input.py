@@ -117,7 +117,7 @@ CALLS = {  # each call, and the messages with which its test fails
     ),
     "reference": (
         "export_golden(jax.jit(lambda ref: ref[...]), jax.new_ref(X))",
-        "argument [0] is a mutable reference, and jax.export takes none. Pass the array, and make",
+        "argument [0] is a mutable reference, which jax.export does not accept. Pass the array, and make",
     ),
     "closed_over": (
         "ref = jax.new_ref(X); export_golden(jax.jit(lambda x: x + ref[...]), X)",
@@ -223,7 +223,7 @@ def test_a_failure_names_the_damaged_file_or_the_writer(spoiled, kind, messages)
 
 
 @pytest.mark.parametrize("kind", ["flipped", "gone", "unread"])
-def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
+def test_the_command_to_rewrite_a_damaged_golden_names_only_its_test(spoiled, kind):
     test = f"--update-goldens 'test_bad.py::test_stored[{kind}]'`"
     words = re.findall(r"or write it again: `(.*?) with jaxlib (\S+) installed, else `(.*?`)", spoiled.checked.text)
     release = metadata.version("jaxlib")
@@ -232,7 +232,7 @@ def test_a_damaged_golden_is_written_again_by_its_test_alone(spoiled, kind):
 
 
 @pytest.mark.parametrize("update", [(), ("--update-goldens=missing",)], ids=["checked", "missing"])
-def test_from_a_subfolder_an_unread_golden_is_written_by_its_test(spoiled, update):
+def test_in_a_subfolder_the_command_has_a_relative_path_to_the_test(spoiled, update):
     folder = spoiled.project.folder
     (folder / "below").mkdir(exist_ok=True)
     options = ("-k", "stored and unread", f"--rootdir={folder}", *update)

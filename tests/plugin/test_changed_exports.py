@@ -100,7 +100,7 @@ def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return project.pytest()
 
 
-def test_factors_in_a_golden_that_the_export_lacks_are_a_change(projects):
+def test_a_factorization_missing_from_the_export_is_a_change(projects):
     test = """
         import numpy as np, jax, pytest
 
@@ -146,7 +146,7 @@ def test_a_manifest_records_ignore_forward_compat_flag(written):
 
 
 @pytest.mark.parametrize("name", [name for name, (*_, message) in CHANGES.items() if message])
-def test_a_change_that_no_output_shows_fails(run, name):
+def test_a_changed_export_fails_even_if_outputs_are_equal(run, name):
     report = run[f"test_{name}"]
     assert report.outcome == "failed"
     assert "export changed, beyond locations and names:\n" in report.text
@@ -155,12 +155,12 @@ def test_a_change_that_no_output_shows_fails(run, name):
     assert f"If the change is intended: pytest --update-goldens test_a.py::test_{name}" in report.text
 
 
-def test_a_renamed_function_is_no_change(run):
+def test_renaming_a_function_is_not_a_changed_export(run):
     assert run["test_names"].outcome == "passed"
 
 
 @pytest.mark.parametrize("by_marker", [True, False], ids=["marker", "policy"])
-def test_warn_passes_a_change_and_the_summary_shows_it(written, tmp_path_factory, by_marker):
+def test_under_warn_a_changed_export_passes_and_is_in_the_summary(written, tmp_path_factory, by_marker):
     project = written.copy(tmp_path_factory.mktemp("warn") / "project")
     plain = program("precision")
     marked = plain.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
@@ -173,7 +173,7 @@ def test_warn_passes_a_change_and_the_summary_shows_it(written, tmp_path_factory
     assert "test_a.test_precision: export changed, and changed_module is warn: module: @main: dot_general" in done.text
 
 
-def test_a_change_by_a_variable_names_the_variable(written, tmp_path):
+def test_an_export_changed_by_a_jax_variable_names_the_variable(written, tmp_path):
     project = written.copy(tmp_path / "project")
     project.use_warm_workers()
     variables = {**os.environ, "JAX_DEFAULT_MATMUL_PRECISION": "highest", "JAX_PLATFORMS": "cpu"}
@@ -252,12 +252,12 @@ def later(by_seed: tuple[Project, Run], tmp_path_factory: pytest.TempPathFactory
     return project.pytest(environment=variables, cold=True, twice=True)
 
 
-def test_a_check_finds_unrecorded_seed_dependence(later):
+def test_a_check_finds_unrecorded_dependence_on_the_hash_seed(later):
     assert later["test_sets"].outcome == "passed", later.text
     assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
 
 
-def test_a_change_under_all_hash_seeds_suggests_to_try_more(later):
+def test_a_change_under_all_hash_seeds_suggests_trying_more(later):
     report = later["test_always_alike"]
     assert report.outcome == "failed"
     assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text
@@ -333,7 +333,7 @@ def test_random_arguments_are_named_when_written(projects):
     ]
 
 
-def test_noise_later_postpones_the_second_export(projects):
+def test_noise_later_skips_the_second_export(projects):
     project = projects(test_a=SETS)
     done = project.pytest("--update-goldens", "--noise=later", twice=True)
     assert done.code == 0, done.text
@@ -341,7 +341,7 @@ def test_noise_later_postpones_the_second_export(projects):
     assert "exported only once" not in done.text
 
 
-def test_a_constant_leaf_that_is_gone_is_a_change(projects):
+def test_a_removed_leaf_named_in_constant_is_reported_as_gone(projects):
     test = """
         import jax, numpy as np, pytest
 

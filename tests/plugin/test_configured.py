@@ -116,7 +116,7 @@ def test_a_golden_of_x64_is_replayed_in_x64(configured):
 
 
 @pytest.mark.parametrize("run", ["checked", "failed"])
-def test_the_summary_counts_all_cases_that_are_deployed_elsewhere(run, configured):
+def test_the_summary_counts_cases_deployed_in_other_releases(run, configured):
     ended = getattr(configured, run)
     assert ended.code == (run == "failed")
     deployed = r"2 cases deployed in jaxlib 0\.9\.2, 1 in tensorflow 2\.21\.0: `(.*)` tests them there"
@@ -176,7 +176,7 @@ def checked(case: str = "t.f") -> Any:
     }
 
 
-def test_commands_of_the_summary_name_the_tests_that_they_are_for():
+def test_each_command_in_the_summary_names_the_tests_it_concerns():
     """A command repeats the policy and the goldens of the run."""
     text = "\n".join(summary_lines([checked("t.f"), checked("t.g[a b]")], repeated=OPTIONS, selected=CHOSEN))
     assert f"yet of t.f, t.g[a b]: {UPDATE} t.py::f 't.py::g[a b]' adds it" in text

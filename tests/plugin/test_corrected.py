@@ -39,14 +39,14 @@ POLICY = "export_compat.yaml"
 
 
 def module_of(marked: Mapping[str, str]) -> str:
-    """Return a test for each name, with these words in its marker, and one whose numbers prove nothing."""
+    """Return a module with a test for each name, whose marker has these words, and a test with chaotic numbers."""
     tests = [TEST.format(name=name, marked=words) for name, words in marked.items()]
     return "\n".join(["import jax, jax.numpy as jnp, numpy as np, pytest", *tests, CHAOS])
 
 
 @pytest.fixture(scope="module")
 def corrected(projects: Projects) -> SimpleNamespace:
-    """Runs that check goldens by two writers, whose outputs are 1e-3 off, and whose tests had no such markers yet."""
+    """Runs that check goldens by two writers, whose outputs are 1e-3 off and which were written before the markers."""
     project = projects(noise=WHOLE_NOISE, test_a=module_of({"plain": ""}))
     corrected = SimpleNamespace(project=project, written=project.pytest("--update-goldens"))
     project.add_older_generation("test_a.test_plain")
@@ -88,7 +88,7 @@ def test_the_summary_prints_the_missing_policy_rule(corrected):
     assert (checked.code, "compared by the marker" in checked.text) == (0, False), checked.text
 
 
-def test_a_test_over_the_budget_of_its_marker_fails(corrected):
+def test_a_test_whose_cost_exceeds_its_markers_budget_fails(corrected):
     failure = corrected.checked["test_budget"].text
     assert failure.startswith("OVER BUDGET: over a budget: output_bytes 16, more than 15")
     assert "test_a.test_budget, written by" in failure

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from projects import Project, Projects
-from warm_pytest import WITH_AND_WITHOUT
+from warm_pytest import WHOLE_NOISE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")
@@ -13,15 +13,16 @@ BLOCKS = re.findall(r"^```\w+ title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE |
 TESTS = re.findall(r"^def (test_\w+)", PAGE, re.MULTILINE)
 
 
-@pytest.fixture(scope="module", params=WITH_AND_WITHOUT)
-def project(projects: Projects, request: pytest.FixtureRequest) -> Project:
-    made = projects(noise=request.param)
+@pytest.fixture
+def project(projects: Projects) -> Project:
+    made = projects(noise=WHOLE_NOISE)
     for name in dict.fromkeys(name for name, _ in BLOCKS):
         text = "\n\n".join(block for title, block in BLOCKS if title == name)
         (made.folder / name).write_text(text, encoding="utf-8")
     return made
 
 
+@pytest.mark.matrix  # not for other releases: with the noise of all goldens it takes 20 s, and .ci/run runs it there
 def test_goldens_of_the_guide_are_written_and_kept(project):
     unused = ("-p", "no:hypothesispytest", "-p", "no:jaxtyping")  # as in the ini file of other projects
     written = project.pytest("--update-goldens", *unused)

@@ -86,7 +86,7 @@ def test_the_summary_lists_goldens_that_an_interrupted_test_wrote(projects):
     assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
-def test_a_sigterm_that_timeout_repeats_has_the_summary(projects):
+def test_a_sigterm_sent_twice_still_prints_the_summary(projects):
     kill = 'os.system(f"(kill -TERM {os.getpid()}; sleep 0.1; kill -TERM {os.getpid()}) &")'
     done = projects(test_a=f"{TWO_TESTS}    {kill}\n    time.sleep(120)\n").pytest("--update-goldens")
     assert done.code == 143, done.text

@@ -75,7 +75,7 @@ def aborting(projects: Projects) -> tuple[Project, Path]:
     return project, flag
 
 
-def test_a_first_call_that_aborts_fails_its_test(aborting):
+def test_a_process_abort_in_the_first_call_fails_its_test(aborting):
     project, flag = aborting
     flag.touch()
     written = project.pytest("--update-goldens")
@@ -85,7 +85,7 @@ def test_a_first_call_that_aborts_fails_its_test(aborting):
 
 
 @pytest.mark.parametrize("golden", ["the same artifact", "another artifact", "by another writer"])
-def test_a_check_whose_first_call_aborts_fails_its_test(golden, aborting):
+def test_a_process_abort_in_a_check_fails_its_test(golden, aborting):
     project, flag = aborting
     assert project.pytest("--update-goldens").code == 0
     if golden == "another artifact":

@@ -1,4 +1,4 @@
-"""Each call of `export_golden`, `also` and `refused` is checked or fails its test, if late or raising too."""
+"""Each call of `export_golden`, `also` and `refused` is checked or fails its test, even if it comes late or raises."""
 
 from types import SimpleNamespace
 
@@ -199,7 +199,7 @@ def test_each_failure_of_a_call_is_in_the_summary_once(late):
     assert {test: summary.count(f"::{test} ") for test in tests} == dict.fromkeys(tests, 1)
 
 
-def test_no_golden_is_written_by_a_call_that_came_too_late(late):
+def test_a_late_call_of_export_golden_writes_no_golden(late):
     assert {name.rpartition(".")[2] for name in late.run.tests} == MESSAGES.keys()
     assert [path.name for path in late.project.goldens.glob("*.late")] == []
 
@@ -228,7 +228,7 @@ def test_unmarked():
 
 
 @pytest.mark.parametrize("words", [[], ["-n", "1"]])
-def test_a_call_after_the_teardown_fails_the_run(projects, words):
+def test_a_call_of_export_golden_after_the_teardown_fails_the_run(projects, words):
     run = projects(test_a=AFTER).pytest("--update-goldens", *words)
     assert set(run.outcomes()) == {"passed"}
     assert run.code == pytest.ExitCode.TESTS_FAILED
@@ -351,7 +351,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_export_compat_markers_added_by_hooks_or_fixtures_count(projects):
+def test_export_compat_markers_added_by_hooks_or_fixtures_take_effect(projects):
     project = projects(test_a=MARKED_ELSEWHERE.replace("@KEYWORDS@", ""), conftest=HOOK.replace("@KEYWORDS@", ""))
     run = project.pytest("--update-goldens")
     assert run.outcomes() == {
@@ -386,7 +386,7 @@ def test_x64(export_golden):
 """
 
 
-def test_further_calls_use_the_jax_settings_of_when_they_were_added(projects):
+def test_further_calls_run_under_the_jax_settings_they_were_added_in(projects):
     project = projects(test_a=X64.replace("OFFSET", "0"))
     run = project.pytest("--update-goldens")
     assert run.code == 0, run.text

@@ -159,7 +159,7 @@ def test_an_update_leaves_other_writers_goldens_alone(life):
 
 
 def test_after_the_update_every_generation_is_replayed(life):
-    """The older one still gives the numbers that its writer saw, though the function gives others now."""
+    """The older golden still gives the numbers that its writer saw, though the function gives others now."""
     assert life.checked_again.code == 0
     assert life.checked_again.outcomes() == {"passed": list(life.checked_again.tests)}
     assert "3 cases checked against 4 goldens: 4 kept" in life.checked_again.text

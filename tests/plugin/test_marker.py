@@ -45,7 +45,7 @@ SIGNATURE = signature(KEYWORDS)
 NO_GPU = "unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu. Did you mean 'cuda' or 'rocm'?"
 
 
-def test_markers_lists_the_signature_and_its_help(pytester):
+def test_the_markers_option_prints_the_signature_and_its_help(pytester):
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
@@ -70,7 +70,7 @@ def test_each_keyword_accepts_its_example(keyword):
     assert taken in (value, tuple(value) if isinstance(value, list) else value)
 
 
-def test_disabled_checks_count_as_targets_unless_they_are_jaxs_own():
+def test_disabled_checks_of_custom_calls_count_as_allowed_targets():
     """Only jax before 0.4.29 can leave out the shape assertions; a test's own marker may ask for it there."""
     checks = dict.fromkeys(("platform", "ALL", "shape_assertions", "my_target"), "why")
     mark = pytest.mark.export_compat(disabled_checks=checks, allow={"another": "why"}).mark
@@ -124,8 +124,8 @@ GONE = (
         *(
             (
                 f"compare={value}",
-                f"compare={value}: expected text for all outputs, one of {', '.join(COMPARATORS)}, or your own "
-                "function as 'module:function'.",
+                f"compare={value}: expected the name of a comparator for all outputs: one of {', '.join(COMPARATORS)}, "
+                "or your own function as 'module:function'.",
             )
             for value in ("{'float32': 'exact'}", "['exact']", "3")
         ),
@@ -272,7 +272,7 @@ def test_reading_a_marker_imports_no_comparator(pytester):
     }  # fmt: skip
 
 
-def test_tolerances_of_settings_do_not_widen_a_marker_in_ulps(pytester):
+def test_a_marker_with_ulp_ignores_tolerances_of_policy_and_options(pytester):
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
     assert comparison({"ulp": 2}, settings) == Comparison(ulp=2)
@@ -293,7 +293,7 @@ CORRECTED = [
 
 
 @pytest.mark.parametrize(("recorded", "marked", "policy", "wanted"), CORRECTED)
-def test_a_suggested_policy_rule_has_only_tolerances_in_use(recorded, marked, policy, wanted, pytester):
+def test_a_suggested_policy_rule_has_only_tolerances_that_apply(recorded, marked, policy, wanted, pytester):
     (pytester.path / "export_compat.yaml").write_text(policy)
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}"))
     assert correction([golden(comparison=recorded)], marked, settings) == wanted

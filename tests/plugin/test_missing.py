@@ -54,14 +54,14 @@ def missing(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, before=before, run=project.pytest("--update-goldens=missing", "-n", "2"))
 
 
-def test_with_missing_only_goldens_not_yet_there_are_written(missing):
+def test_update_goldens_missing_writes_only_missing_goldens(missing):
     assert "3 goldens new: " in missing.run.text
     new = {name.partition("/")[0] for name in missing.project.stored().keys() - missing.before.keys()}
     assert new == {"test_a.test_older", "test_a.test_more.two", "test_a.test_new"}
     assert missing.before.items() <= missing.project.stored().items()
 
 
-def test_with_missing_a_test_that_has_its_golden_is_checked(missing):
+def test_update_goldens_missing_checks_tests_that_have_a_golden(missing):
     report = missing.run["test_changed"]
     assert missing.run.outcomes()["failed"] == ["test_a.test_changed"]
     assert "than its golden by jaxlib" in report.text
@@ -69,7 +69,7 @@ def test_with_missing_a_test_that_has_its_golden_is_checked(missing):
     assert "2 cases checked against 2 goldens: 2 kept" in missing.run.text
 
 
-def test_with_missing_all_are_checked_if_no_golden_is_missing(missing):
+def test_update_goldens_missing_checks_all_tests_if_none_is_missing(missing):
     again = missing.project.pytest("--update-goldens=missing", "--deselect", "test_a.py::test_changed")
     assert again.code == 0
     assert "5 cases checked against 6 goldens: 6 kept" in again.text

@@ -73,8 +73,8 @@ def test_outputs_that_show_nothing_are_refused(update, name):
     assert "nothing_to_compare='why'" in report.text
 
 
-def test_a_missing_golden_that_would_be_refused_says_so(update):
-    """The command that writes it, alone, was refused by the next run."""
+def test_the_error_for_a_missing_golden_says_if_it_would_be_refused(update):
+    """Without the hint, the user learns only after running the advised command that the golden is refused."""
     report = update[0].pytest("-k", "TestNothing and test_nan")["TestNothing.test_nan"]
     assert "No golden of this test yet" in report.text
     assert "Before that: expected outputs that show what the function computes, but all values" in report.text

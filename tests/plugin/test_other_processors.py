@@ -49,7 +49,7 @@ def test_a_golden_records_the_cpu_instruction_set(written):
     assert f"\ninstruction_set: {OLDER}\n" in manifest.decode()
 
 
-def test_different_numbers_name_both_processors(written):
+def test_a_cell_with_different_numbers_names_both_processors(written):
     report = written.project.pytest()["test_wave"]
     assert report.outcome == "failed"
     assert f"processor: written on {OLDER}, read on {OWN}: numbers may depend on it" in report.text

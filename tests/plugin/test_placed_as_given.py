@@ -73,7 +73,7 @@ def test_functions_on_a_mesh_are_written_and_replayed(test, written):
 
 
 @pytest.mark.parametrize("test", GIVEN)
-def test_arguments_of_further_calls_are_placed_as_given(test, written):
+def test_the_sharding_of_arguments_of_further_calls_is_recorded(test, written):
     checks = written[0].manifest(f"test_a.{test}")["checks"]
     calls = [check for check in checks if check["name"].startswith("call")]
     assert [check.get("in_specs", []) for check in calls] == GIVEN[test]
@@ -84,7 +84,7 @@ OTHERWISE = "0:[0:8,0:1] 1:[0:8,0:1] 2:[0:8,0:1] 3:[0:8,0:1]"
 
 @pytest.mark.parametrize("place", [0, -1], ids=["first call", "last call"])
 def test_a_result_with_another_sharding_fails(place, written, tmp_path):
-    """A failure names the first such call of a golden, so that a run can show one of each."""
+    """A failure names only the first call whose sharding differs, so each run changes one call of each golden."""
     project = written[0].copy(tmp_path / "project")
     for test, calls in CALLS.items():
         (path,) = (project.goldens / f"test_a.{test}").glob("*/golden.yaml")

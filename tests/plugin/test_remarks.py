@@ -97,7 +97,7 @@ def test_constant_outputs_and_unused_inputs_are_named(written):
     assert unused == "args[1]['a']: no output depends on this input: is it meant to be unused?"
 
 
-def test_the_marker_that_names_these_leaves_is_printed(written):
+def test_the_marker_for_constant_and_unused_leaves_is_printed(written):
     lines = [line.strip() for line in written.text.splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("Where a leaf is meant to be constant"))
     assert lines[first].endswith("and leave out any other leaf:")
@@ -149,7 +149,7 @@ def test_an_output_that_equals_an_input_is_named(written):
     assert unused == f"args[1]['a'], args[1]['b'], args[1]['c'] and 3 more (-v names all): {UNUSED}"
 
 
-def test_with_v_remarks_are_repeated_with_all_leaves(project, written):
+def test_the_v_option_repeats_remarks_with_all_leaves(project, written):
     again = project.pytest("--update-goldens", "-v", "-k", "state or meant")
     assert "2 goldens unchanged" in again.text
     best, unused = remarks_on(again, "test_state")
@@ -176,7 +176,7 @@ def test_an_unknown_leaf_in_constant_is_an_error_with_all_leaves(written):
     assert "The leaves are args[0], args[1], result['out'], result['step']." in text
 
 
-def test_a_loop_that_remarks_would_run_without_end_is_stopped(project, written):
+def test_a_loop_that_changed_inputs_would_make_endless_is_stopped(project, written):
     noise = project.manifest("test_a.TestAll.test_endless")["noise"]
     assert (noise["moved"], noise.get("failed")) == (6, None)
     assert remarks_on(written, "test_endless") == []

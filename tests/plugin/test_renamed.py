@@ -91,7 +91,7 @@ def test_goldens_of_a_renamed_test_are_not_pruned(project, more):
 
 
 def test_pruning_is_not_offered_for_goldens_to_rename(project):
-    """Goldens of older writers may be what nobody can make again."""
+    """Goldens of older writers may be impossible to write again."""
     shutil.rmtree(project.goldens / "test_a.test_gone")
     older = project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)
@@ -131,7 +131,7 @@ def test_a_renamed_test_that_fits_two_cases_gets_no_suggestion(project):
 
 
 def test_an_update_suggests_the_rename_too(project, jaxexport, monkeypatch):
-    """What was just written is equal to the old golden: nothing has to be deleted."""
+    """The golden just written equals the old one, so nothing has to be deleted."""
     project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens")
@@ -145,7 +145,7 @@ def test_an_update_suggests_the_rename_too(project, jaxexport, monkeypatch):
 
 
 def test_runs_after_an_update_still_suggest_the_rename(project, jaxexport, monkeypatch):
-    """The golden of an older writer is lost otherwise: pruning was all that the next run offered."""
+    """Without the hint, the next run offers only pruning, which loses the golden of an older writer."""
     older = project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)
     project.pytest("--update-goldens", "--record-packages")
@@ -170,15 +170,15 @@ def test_runs_after_an_update_still_suggest_the_rename(project, jaxexport, monke
 
 
 def test_a_removed_copy_of_a_test_may_be_pruned(project):
-    """What the other test has by all its writers is lost by no deletion."""
+    """The other test has equal goldens by all writers, so that deleting the copy loses nothing."""
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_sin")
     project.add_golden(golden, case="test_a.test_b", test="test_a.py::test_b")
     run = project.pytest("--prune-goldens")
     assert f"deleted: test_a.test_b/{golden.manifest.writer.id}: test_a.py::test_b no longer exports it" in run.text
 
 
-def test_an_update_names_what_to_delete_before_a_rename(project, jaxexport, monkeypatch):
-    """What was just written records packages, unlike the old golden."""
+def test_an_update_names_the_new_golden_to_delete_before_a_rename(project, jaxexport, monkeypatch):
+    """The golden just written records packages, and the old one does not: the rename does not replace it."""
     project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens", "--record-packages")
     (hint,) = hints(run)

@@ -164,7 +164,7 @@ def test_once(export_golden):
 
 
 def test_pytest_runs_of_these_tests_share_a_compilation_cache(projects, compiled_folder):
-    """Or each run of pytest in these tests would take 50 ms more: see warm_worker.py."""
+    """Without the cache, each run of pytest in these tests would take 50 ms longer: see warm_worker.py."""
     project = projects(test_a=COMPILED_ONCE)
     assert project.pytest("--update-goldens").code == 0
     (compiled,) = compiled_folder.glob("jit_compiled_once-*")

@@ -52,8 +52,8 @@ def test_a_changed_constant_shows_in_stablehlo_only(tmp_path):
     assert "dense<[1.0, 2.0, 4.0]>" in line
 
 
-def test_a_changed_type_of_a_function_has_no_second_arrow(tmp_path):
-    """`(...) -> (...) → (...) -> (...)` was read as one type."""
+def test_a_changed_function_type_is_shown_with_was_and_now(tmp_path):
+    """With an arrow between the types, `(...) -> (...) → (...) -> (...)` was read as one type."""
     (then, golden), (now, today) = (exported(lambda x, n=n: jnp.concatenate([x] * n)) for n in (2, 3))
     lines = source_difference(written(tmp_path, then), now, golden, today)
     (line,) = (line for line in lines if "->" in line and line.startswith("  module"))

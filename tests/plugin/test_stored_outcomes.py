@@ -66,10 +66,10 @@ def test_unchanged_goldens_are_not_run_again(project, first_run):
     assert from_cache(project, "-k", "test_b", "--no-export-cache") == "0 of 2"
 
 
-def test_a_variable_set_by_a_test_file_reruns_nothing(project, first_run):
+def test_an_environment_variable_set_by_a_test_file_reruns_nothing(project, first_run):
     project.write(test_other="import os\nos.environ['CUDA_ROOT'] = '/usr/local/cuda'")  # as jax's Pallas does
     assert from_cache(project) == "4 of 4"
 
 
-def test_another_tolerance_runs_goldens_again(project, first_run):
+def test_a_changed_tolerance_runs_goldens_again(project, first_run):
     assert from_cache(project, "-k", "test_b", "--export-rtol=0.1") == "0 of 2"

@@ -185,7 +185,7 @@ def test_drawn(export_golden, x):
 """
 
 
-def test_hypothesis_given_is_refused(projects):
+def test_a_marked_test_with_given_of_hypothesis_is_refused(projects):
     report = projects(test_a=GIVEN).pytest("-p", "hypothesispytest")["test_drawn"]
     assert report.outcome == "error"
     assert "@pytest.mark.export_compat cannot be combined with hypothesis's @given" in report.text

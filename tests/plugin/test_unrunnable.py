@@ -80,7 +80,7 @@ def test_a_reason_lets_a_golden_have_no_outputs(written):
     assert "stored without outputs: readers compile it, and compare no numbers" in run.text
 
 
-def test_a_missing_lowering_here_is_recorded_as_reason(written):
+def test_a_lowering_that_the_platform_lacks_is_recorded_as_the_reason(written):
     project, run = written
     assert run["test_no_lowering"].outcome == "passed", run.text
     reason = project.manifest("test_a.test_no_lowering")["options"]["without_outputs"]

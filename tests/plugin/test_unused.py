@@ -175,7 +175,7 @@ def test_a_run_without_a_marked_test_deletes_nothing(projects):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_why_a_run_is_partial_names_the_option_or_path(pytester, words, why):
+def test_the_reason_for_a_partial_run_names_the_option_or_path(pytester, words, why):
     pytester.makeini("[pytest]\ntestpaths = tests more*\naddopts = -m 'not matrix'\nmarkers =\n  matrix: m")
     for folder in ("tests", "more"):
         (pytester.path / folder).mkdir()
@@ -216,7 +216,7 @@ def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms
         (False, reported(exported="t.f"), CollectedTests(), False),
     ],
 )
-def test_a_golden_is_unused_only_if_its_test_is_surely_gone(tmp_path, there, tests, collected, expected):
+def test_a_golden_is_unused_only_if_its_test_certainly_does_not_exist(tmp_path, there, tests, collected, expected):
     store = GoldenStore(tmp_path / "golden")
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.f", jaxlib, test="t.py::f"))
@@ -251,7 +251,7 @@ def test_goldens_made_on_other_machines_are_not_unused(tmp_path, text, test, fil
 
 
 @pytest.mark.parametrize(("present", "expected"), [("t.py::test_g", True), ("t.py::test_h", False)])
-def test_goldens_of_files_with_generated_tests_stay(tmp_path, present, expected):
+def test_a_golden_stays_if_its_file_has_tests_not_in_its_source(tmp_path, present, expected):
     """A plugin made `test_h`, and may make `test_f` on another machine."""
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test="t.py::test_f"))
     (tmp_path / "t.py").write_text("def test_g(): ...")
@@ -284,7 +284,7 @@ def test_goldens_of_generated_tests_are_not_deleted(projects, monkeypatch):
 
 
 @pytest.mark.parametrize(("delete", "begins"), [(False, "unused here"), (True, "not deleted")])
-def test_goldens_of_a_deleted_file_are_left_with_the_reason(delete, begins, tmp_path, monkeypatch):
+def test_goldens_of_a_deleted_test_file_are_not_deleted_and_say_why(delete, begins, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = GoldenStore(tmp_path / "golden")
     for case, jaxlib in (("t.f[x]", "0.9.2"), ("t.f[x]", "0.12.0.1"), ("t.g", "0.12.0.1")):
@@ -297,7 +297,7 @@ def test_goldens_of_a_deleted_file_are_left_with_the_reason(delete, begins, tmp_
     assert reason.endswith(" If none does: rm -r 'golden/t.f[x]' golden/t.g")
 
 
-def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):
+def test_each_golden_that_cannot_be_deleted_is_an_error(tmp_path, monkeypatch):
     store = GoldenStore(tmp_path / "golden")
     for case in ("t.a", "t.b", "t.c"):
         write_golden(store, manifest(case, test=f"t.py::test_{case}"))
@@ -338,7 +338,7 @@ def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.f", "t.f"]
 
 
-def test_tests_that_workers_of_xdist_collected_are_merged():
+def test_tests_collected_by_xdist_workers_are_merged():
     whole = CollectedTests()
     whole.add(**vars(CollectedTests({"a.py"}, {"a.py::f"})))
     whole.add(**vars(CollectedTests({"b.py"}, set(), broken=True)))

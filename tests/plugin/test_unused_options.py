@@ -27,7 +27,7 @@ UNUSED = {  # the marker, what is exported, and the message
     ),
     "no_such_argument": (
         *('symbolic_shapes={"x": "b, 4"}', "export_golden(jax.jit(lambda x, *, y: x + y), X, y=X)"),
-        "symbolic_shapes: expected arguments as the call passes them, by number or name: 0, 'y'; found 'x'.",
+        "symbolic_shapes: expected as keys the arguments of the call, by number or name: 0, 'y'; found 'x'.",
     ),
     "no_spec": (
         *('mesh={"a": 2}, in_specs=({"w": "a"},)', 'export_golden(jax.jit(lambda tree: tree["w"]), {"w": X})'),
@@ -76,7 +76,7 @@ def test_a_modules_marker_may_allow_targets_a_test_never_calls(update):
     assert run["test_allow_of_the_module"].outcome == "passed"
 
 
-def test_an_allowed_call_that_only_an_older_golden_makes_is_used(update):
+def test_an_allowed_call_that_only_an_older_golden_makes_counts_as_used(update):
     project, _ = update
     case = "test_a.test_allow_for_another_writer"
     manifest = project.add_older_generation(case) / "golden.yaml"

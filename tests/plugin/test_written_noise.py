@@ -144,7 +144,7 @@ def test_an_output_is_named_if_rounding_alone_decides_elements(project, written)
     assert undecided_in(project, "chaos_and_a_count").keys() == {"0"}
 
 
-def test_an_output_that_a_rule_of_the_policy_decides_is_not_named(project, written, tmp_path):
+def test_no_noise_warning_names_an_output_compared_by_a_policy_rule(project, written, tmp_path):
     copied = project.copy(tmp_path / "copy")
     rule = "{cases: ['*.test_partly_chaos'], rtol: 1.0e-3, reason: measured}"
     (copied.folder / "export_compat.yaml").write_text(f"numbers: [{rule}]\n")
@@ -154,14 +154,14 @@ def test_an_output_that_a_rule_of_the_policy_decides_is_not_named(project, writt
     assert "of 32 elements would not show a wrong number" not in written.text
 
 
-def test_a_difference_of_large_numbers_is_refused(project, written):
+def test_a_golden_of_a_difference_of_large_numbers_is_refused(project, written):
     report = written["TestPlain.test_cancelling_variance"]
     assert report.outcome == "failed"
     assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in report.text
     assert "for a difference of large numbers, scale or centre the inputs" in report.text
 
 
-def test_a_constant_in_place_of_a_variance_fails(project, written, tmp_path):
+def test_replacing_a_variance_by_a_constant_fails_the_check(project, written, tmp_path):
     copied = project.copy(tmp_path / "copy")
     copied.write(test_a=TESTS.replace("jnp.mean(x**2) - jnp.mean(x) ** 2", "jnp.float32(1.0) + 0 * x[0]"))
     checked = copied.pytest("-k", "cancelling_variance")
@@ -174,7 +174,7 @@ def test_a_gradient_that_is_only_rounding_is_named_by_its_leaf(project, written)
     assert "For a zero that is only rounding errors, nothing if other outputs show what is computed" in written.text
 
 
-def test_an_output_whose_integers_jump_is_named(project, written):
+def test_an_output_that_jumps_between_distant_values_is_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
         f"output 0: {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
@@ -220,13 +220,13 @@ def test_noise_later_writes_a_golden_without_noise(unmeasured, written_later):
     assert f"1 golden without noise yet: {COMMAND}" in written_later.text
 
 
-def test_a_run_of_pytest_counts_goldens_without_noise(unmeasured, written_later):
+def test_pytest_counts_goldens_without_noise(unmeasured, written_later):
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text
 
 
-def test_a_run_of_pytest_names_noise_that_no_run_measured(projects):
+def test_pytest_names_a_golden_with_noise_that_no_run_measured(projects):
     project = projects(noise=NO_NOISE, test_a=FIRST_AND_SECOND)
     project.pytest("--update-goldens")
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_first")
@@ -258,7 +258,7 @@ def test_blur(export_golden, dtype):
 """
 
 
-def test_only_a_golden_where_large_errors_pass_unseen_gets_advice(projects, jaxexport, monkeypatch):
+def test_only_a_golden_whose_noise_hides_large_errors_gets_advice(projects, jaxexport, monkeypatch):
     project = projects(noise=WHOLE_NOISE, test_a=BLUR)
     run = project.pytest("--update-goldens", "-k", "wide")
     assert "errors that rounding hides: up to " in run.text

@@ -180,7 +180,7 @@ def test_show_names_the_file_with_the_projects_releases(jaxexport, cwd):
     assert "\n# export_compat.yaml:1, export_releases.yaml\nreleases:" in jaxexport("policy", "show").out
 
 
-def test_show_without_a_key_prints_a_policy_that_lacks_it(jaxexport, cwd):
+def test_show_with_option_without_prints_a_policy_lacking_the_key(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("readers: newest\nrequired:\n  cells: 9\n  readers: ['0.12.*']\n")
     (cwd / "part.yaml").write_text(jaxexport("policy", "show", "--without", "required").out)
     part = load_policy(cwd / "part.yaml")

@@ -83,7 +83,7 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
-def test_a_spare_process_runs_one_cell_and_only_then_is_timed(started):
+def test_a_spare_process_runs_one_cell_and_waiting_is_not_timed(started):
     assert threads(started.pid) == 1, "the worker itself stays cold"
     time.sleep(0.3)
     given = time.monotonic()
@@ -235,7 +235,7 @@ def start_ahead(client):
     ],
     ids=["raises", "dies"],
 )
-def test_why_no_more_spare_processes_start_is_reported_once(here, goldens, tmp_path, fails, message):
+def test_the_reason_why_spare_processes_stop_is_reported_once(here, goldens, tmp_path, fails, message):
     half = tmp_path / "half.py"
     half.write_text(FAILS_AHEAD.format(half=str(JAXLIB_WORKER), fails=fails))
     environment = dataclasses.replace(this_interpreter(here), half=half)

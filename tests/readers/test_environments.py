@@ -86,7 +86,7 @@ def test_a_reader_requires_jax_and_its_dependencies():
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
 
 
-def test_a_local_wheel_changes_only_runtimes_made_of_it(tmp_path):
+def test_a_local_wheel_changes_only_runtimes_of_its_release(tmp_path):
     sources = Sources(held=(read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),))
     contents = {
         name: sources.content(runtime_readers(name, load_calendar())[0])
@@ -297,7 +297,7 @@ def test_an_environment_with_a_malformed_ready_file_is_not_built(tmp_path, text)
 
 
 @pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])
-def test_a_check_of_an_environment_that_prints_garbage_fails_it(tmp_path, monkeypatch, checked):
+def test_an_environment_whose_check_prints_garbage_fails(tmp_path, monkeypatch, checked):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, checked, ""))
     with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found something else"):
         built.build(Placement(release("0.12.0.1")))
@@ -432,7 +432,7 @@ def test_the_reason_of_a_uv_failure_is_extracted(printed, reason):
 
 
 @pytest.mark.parametrize("error", [ImportError("no module uv"), FileNotFoundError("uv")], ids=["module", "command"])
-def test_a_missing_uv_is_named_with_what_to_do(error, monkeypatch):
+def test_a_missing_uv_is_an_error_that_says_what_to_do(error, monkeypatch):
     def find_uv_bin():
         raise error
 
@@ -441,7 +441,7 @@ def test_a_missing_uv_is_named_with_what_to_do(error, monkeypatch):
         module.uv_command()
 
 
-def test_an_offline_run_says_uvs_reason(jaxexport, cache, cwd, monkeypatch):
+def test_an_offline_run_shows_uvs_reason_and_advice(jaxexport, cache, cwd, monkeypatch):
     case = "tests.compat.test_dtypes.test_donated"
     shutil.copytree(ROOT / "golden" / case, cwd / "golden" / case)
     monkeypatch.setenv("UV_OFFLINE", "1")
@@ -493,7 +493,7 @@ def test_messages_of_uv_are_shown_without_passwords(cache, tmp_path):
     assert "s3" not in str(raised.value)
 
 
-def test_a_build_omits_the_check_that_a_worker_does(cache, tiny, monkeypatch, tmp_path):
+def test_a_build_can_leave_its_check_to_the_worker(cache, tiny, monkeypatch, tmp_path):
     """Such an environment is found again by builds with a check, and none of its packages was imported."""
     raises = ("tiny", sys.executable, tiny, "raise ImportError")
     with EnvironmentLocks() as locks:
@@ -539,7 +539,7 @@ def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
         assert source.read_bytes() == before
 
 
-def test_a_new_environment_reads_large_files_only_if_somebody_wrote_to_them(cache, tiny, monkeypatch):
+def test_a_large_file_of_a_new_environment_is_read_only_if_written_to(cache, tiny, monkeypatch):
     monkeypatch.setattr(installed, "_LARGE", 1)
     folder = build("tiny", sys.executable, tiny, "import tiny").folder
     (source,) = folder.glob("lib/python*/site-packages/tiny/__init__.py")

@@ -86,7 +86,7 @@ ENTRY %main (x: f32[8,128]) -> (f32[], s32[2]) {
     assert cost(Compiled(text=text)) == Cost(instructions=5, fusions=1)
 
 
-def test_costs_that_a_release_does_not_tell_are_null():
+def test_costs_that_a_release_does_not_report_are_null():
     assert cost(Compiled()) == Cost()
     assert cost(Compiled(memory=RuntimeError("UNIMPLEMENTED"), text=RuntimeError("UNIMPLEMENTED"))) == Cost()
     assert cost(Compiled(estimate=[])) == Cost()
@@ -115,7 +115,7 @@ def test_an_invalid_cost_estimate_is_null(value):
         {"timings": {"run": True}},
     ],
 )
-def test_a_message_with_invalid_costs_or_times_is_no_result(message):
+def test_a_message_with_invalid_costs_or_times_is_not_a_result(message):
     transcript = Transcript()
     transcript.feed(json.dumps(message).encode() + b"\n")
     assert transcript.garbage

@@ -69,7 +69,7 @@ def test_a_replay_runs_if_only_the_call_on_moved_inputs_crashed(tmp_path):
     assert len(worker.requests) == 2
 
 
-def test_a_crash_on_the_unmoved_inputs_is_the_answer_of_replays(tmp_path):
+def test_replays_reuse_a_crash_on_the_unmoved_inputs(tmp_path):
     worker, runs = FakeWorker(Reply(Stage.RUN, "crash", signal=11)), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     reply = runs.before(worker).submit(request_in(tmp_path / "again")).result()

@@ -53,7 +53,7 @@ def test_a_python_of_path_pyenv_or_uv_is_found(machine, folder):
     assert find(machine) == str(expected)
 
 
-def test_relative_folders_of_pyenv_and_uv_are_of_this_working_folder(machine, monkeypatch):
+def test_relative_pyenv_and_uv_folders_are_in_the_working_folder(machine, monkeypatch):
     monkeypatch.chdir(machine)
     for variable, folder in (("PYENV_ROOT", "pyenv"), ("UV_PYTHON_INSTALL_DIR", "uv")):
         monkeypatch.setenv(variable, folder)

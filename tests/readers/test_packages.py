@@ -112,7 +112,7 @@ def test_imports_that_every_reader_has_are_accepted():
     ],
     ids=["a package", "in a function", "a local module", "beside it", "not guarded", "no Python"],
 )
-def test_other_imports_are_reported_with_a_remedy(source, way):
+def test_imports_that_a_reader_lacks_are_reported_with_a_remedy(source, way):
     (problem,) = problems(source)
     assert problem.startswith("register='nodes' i")
     assert way in problem
@@ -136,7 +136,7 @@ def recipe(wheels: Path, reader: str, *packages: str) -> Recipe:
     return Recipe("jaxlib-1.0", sys.executable, (f"reader=={reader}",), "", options=options, packages=packages)
 
 
-def test_packages_of_the_policy_make_another_environment(wheels):
+def test_packages_of_the_policy_give_a_separate_environment(wheels):
     with EnvironmentLocks() as locks:
         plain = build(recipe(wheels, "2.0"), locks)
         added = build(recipe(wheels, "2.0", "added"), locks)
@@ -147,7 +147,7 @@ def test_packages_of_the_policy_make_another_environment(wheels):
     assert listed == {plain.folder: (), added.folder: ("added",)}
 
 
-def test_a_package_never_changes_the_reader_itself(wheels):
+def test_a_package_that_needs_another_reader_release_is_an_error(wheels):
     conflict = r"(?s)all versions of added depend on reader>=2.*It was to install reader==1\.0, added\."
     with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match=conflict):
         build(recipe(wheels, "1.0", "added"), locks)

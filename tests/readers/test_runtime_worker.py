@@ -271,7 +271,7 @@ def indented(text: str) -> str:
     ],
     ids=["no fork", "import", "warm", "no run", "syntax"],
 )
-def test_a_runtime_that_does_not_start_is_named_with_why(environment, adder, half, fork, text, reason):
+def test_a_runtime_that_does_not_start_is_named_with_the_reason(environment, adder, half, fork, text, reason):
     half.write_text(text)
     with pytest.raises(WorkerDied) as raised:
         replies(environment, adder.request(adder.check()), fork=fork)

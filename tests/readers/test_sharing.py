@@ -67,7 +67,7 @@ def import_jax(folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("seconds", [0, 60], ids=["same time", "another time"])
-def test_equal_files_that_are_no_links_are_compiled_once(compiled, new, seconds):
+def test_equal_files_that_are_not_links_are_compiled_once(compiled, new, seconds):
     for folder in (compiled, new):
         (folder / SITE / "jax" / "__init__.py").write_text("def where(): pass")
     source = compiled / SITE / "jax" / "__init__.py"

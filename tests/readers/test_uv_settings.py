@@ -225,7 +225,7 @@ def test_the_users_configuration_reaches_uv(project, home, wheels):
         assert build(replace(recipe(wheels), options=()), locks).checked == "1.0"
 
 
-def test_a_configuration_that_is_no_toml_is_reported(home):
+def test_a_configuration_that_is_not_toml_is_reported(home):
     (home / "uv.toml").write_text("index = [")
     with pytest.raises(EnvironmentFailed, match=r"uv\.toml: expected uv's configuration in TOML: "):
         uv_settings.index_settings()
@@ -259,7 +259,7 @@ def test_an_environments_name_ignores_passwords(cache, home, wheels, monkeypatch
     assert len(folders) == 1
 
 
-def test_an_environment_without_settings_has_this_fixed_name(cache, home):
+def test_the_name_of_an_environment_without_settings_never_changes(cache, home):
     assert Recipe("a", "3.12", ("tiny",), "").folder.name == "a-5196d69de463"
 
 

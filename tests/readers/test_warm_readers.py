@@ -27,6 +27,6 @@ def test_a_forked_worker_of_another_release_has_imported_that_release(environmen
     worker.close()
 
 
-def test_a_worker_in_an_environment_that_a_test_built_is_no_fork(environment, tmp_path):
+def test_a_worker_in_an_environment_that_a_test_built_is_not_forked(environment, tmp_path):
     with pytest.raises(WorkerDied, match="cannot start"):
         client.ForkingWorker(dataclasses.replace(environment, folder=tmp_path, python=tmp_path / "bin" / "python"))

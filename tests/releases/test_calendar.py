@@ -85,7 +85,7 @@ def test_a_candidate_of_the_minimum_jaxlib_is_new_enough():
 
 
 @pytest.mark.parametrize("jaxlib", ["0.13.0.1rc1", "0.13.1.dev20261120"])
-def test_a_jaxlib_of_a_higher_version_than_jax_is_refused_as_by_jax(jaxlib):
+def test_a_jaxlib_newer_than_its_jax_is_refused_as_jax_refuses_it(jaxlib):
     calendar = CALENDAR.extended(
         {jaxlib: JaxlibRelease(day("2026-11-20"))}, {"0.13.0": JaxRelease(day("2026-11-20"), "0.12.0")}
     )
@@ -172,7 +172,7 @@ def test_releases_of_the_policy_extend_the_calendar():
     assert "0.13.0.dev20261118" not in CALENDAR.jaxlib, "the shipped calendar is left alone"
 
 
-def test_a_release_that_is_no_version_is_an_error():
+def test_a_release_that_is_not_a_version_is_an_error():
     with pytest.raises(ReleaseError, match=r"Expected a version such as .* found 'nightly'"):
         Policy(releases=ExtraReleases(jaxlib={"nightly": JaxlibRelease(day("2026-11-18"))})).calendar()
 
@@ -312,7 +312,7 @@ def test_the_shipped_calendar_does_not_contradict_itself():
             assert contradiction(before, version, kind[version]) == "", version
 
 
-def test_a_policy_that_repeats_a_release_leaves_the_calendar_equal(load):
+def test_a_policy_repeating_a_release_leaves_the_calendar_unchanged(load):
     assert load("releases: {jaxlib: {0.12.0.1: {built: 2026-10-20}}}\n").calendar() == CALENDAR
 
 

@@ -60,7 +60,7 @@ def test_a_jax_wheel_without_a_jaxlib_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("content", [None, b"", b"PK no zip"])
 @pytest.mark.parametrize("name", ["jaxlib-0.12.1-cp312-cp312-any.whl", "jaxlib.whl"])
-def test_a_file_that_is_no_wheel_is_an_error_with_its_name(tmp_path, content, name):
+def test_a_file_that_is_not_a_wheel_is_an_error_with_its_name(tmp_path, content, name):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)

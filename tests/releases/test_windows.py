@@ -77,13 +77,13 @@ def test_a_day_survives_a_round_trip_through_text(date):
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2026-13-01", "2026-02-29", "25.10.2026", "2026-10-25T00:00", "2026-10"]
 )
-def test_a_text_that_is_no_date_is_an_error_with_an_example(text):
+def test_a_string_that_is_not_a_date_is_an_error_with_an_example(text):
     with pytest.raises(ReleaseError, match=r"--as-of: expected a date such as 2026-10-25, found"):
         parse_day(text)
 
 
 @pytest.mark.parametrize("backward", [-1, "180", 36_501, 10**9, 1.5, True])
-def test_windows_of_no_whole_number_of_days_are_refused(backward):
+def test_windows_that_are_not_whole_numbers_of_days_are_refused(backward):
     day = datetime.date(2026, 10, 25)
     for name, windows in {"backward_days": Windows(backward, 21), "forward_days": Windows(180, backward)}.items():
         with pytest.raises(ReleaseError, match=f"promise: windows: {name}: expected a whole number of days .*, found"):

@@ -168,7 +168,7 @@ def test_sarif_has_a_rule_per_cause_and_a_result_per_test():
     assert run["tool"]["driver"]["rules"][0]["helpUri"] == "https://github.com/jax-ml/jax/issues/29610"
 
 
-def test_an_alert_is_at_its_test_or_else_at_its_golden(project, monkeypatch):
+def test_an_alert_points_at_its_test_or_else_at_its_golden(project, monkeypatch):
     def locations() -> list[tuple[str, int]]:
         made = run_of(document([CRASH]))["results"][0]["locations"][0]["physicalLocation"]
         return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]
@@ -186,7 +186,7 @@ def test_other_alerts_do_not_change_a_fingerprint():
     assert len({json.dumps(each["partialFingerprints"]) for each in after}) == 4
 
 
-def test_cells_outside_the_window_are_no_alerts():
+def test_cells_outside_the_window_give_no_alerts():
     known = msgspec.structs.replace(CRASH, judgement=Judgement.OUTSIDE, promised=False)
     assert run_of(document([known, result()]))["results"] == []
 

@@ -227,7 +227,7 @@ def test_the_example_report_has_each_kind_of_finding():
     assert {one.stage for one in reported.run.results} >= {Stage.AUDIT, Stage.ENVIRONMENT, Stage.COMPARE}
 
 
-def test_new_parts_of_a_document_have_to_be_listed_here():
+def test_every_part_of_a_document_is_listed_in_this_test():
     """A new part of a report belongs into `elements` of rich_run.py: then each medium has to show it."""
     made = {name for name in vars(Document) if not name.startswith("_")} | {one.name for one in fields(Document)}
     # `headline_parts` is the headline, `doubt` its first words, `look` a colour, and `folder` where a file is written.

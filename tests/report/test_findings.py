@@ -222,7 +222,7 @@ def test_no_processor_is_blamed_for_numbers_too_far_off(changes, size, processor
     ],
     ids=["few times the noise", "less than 100 times what is allowed", "without noise", "equal values"],
 )
-def test_numbers_off_by_rounding_alone_blame_the_other_processor(changes):
+def test_numbers_off_by_rounding_alone_are_blamed_on_the_processor(changes):
     own = wrong("0.9.2", processors=BOTH, **changes)
     assert [finding.title for finding in (*findings(own), broken_cell(own))] == ["OTHER PROCESSOR"] * 2
 
@@ -233,7 +233,7 @@ def iree(**changes):
     return of_runtime(plain, "iree==3.13.0", "2026-10-01")
 
 
-def test_a_runtime_that_differs_as_the_writer_has_no_known_issue():
+def test_a_runtime_wrong_in_the_same_way_as_the_writer_has_no_issue():
     off = {"max_abs_error": 0.0100, "max_noise_error": 3.55e4}
     found = findings(wrong("0.9.2", **off), wrong("0.10.2", **off), iree(**{**off, "max_abs_error": 0.0101}))
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
@@ -252,12 +252,12 @@ def test_a_runtime_that_differs_as_the_writer_has_no_known_issue():
     ],
     ids=["another difference", "rounding in the writer", "the writer replays it"],
 )
-def test_a_runtime_that_differs_unlike_the_writer_has_its_issue(own, in_iree):
+def test_a_runtime_wrong_in_another_way_than_the_writer_has_its_issue(own, in_iree):
     issues = {finding.cause.upstream for finding in findings(own, in_iree) if finding.cause}
     assert "iree-sine-of-large-angles" in issues
 
 
-def test_in_a_runtime_a_doubted_golden_is_a_finding_of_its_own():
+def test_in_a_runtime_an_unreplayable_golden_is_a_separate_finding():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4, "promised": False}
     before = [of_runtime(result(case=case), "iree==3.12.0", "2026-09-01") for case in ("t.f", "t.g")]
     since = [of_runtime(wrong("0.10.2", case, **off), "iree==3.13.0", "2026-10-19") for case in ("t.f", "t.g")]
@@ -319,7 +319,7 @@ def test_a_runtime_with_xla_can_have_its_lapack_calls_replaced(call, advice):
     assert advice in dict(finding.details)["to do"]
 
 
-def test_a_known_issue_is_not_named_if_jaxlib_differs_alike():
+def test_a_known_issue_is_not_named_if_jaxlib_differs_the_same_way():
     off = {"max_abs_error": 0.01, "max_noise_error": 3.55e4}
     (in_jaxlib, in_iree) = findings(wrong("0.10.2", **off), iree(**off))
     assert (in_jaxlib.title, in_iree.title) == ("BROKEN PROMISE", "OTHER NUMBERS")
@@ -334,7 +334,7 @@ def test_the_advised_git_log_is_for_the_goldens_of_the_run():
     assert "`git log -- kept/t.f/0.9.2-cpu`" in broken_cell(wrong("0.9.2", max_noise_error=1e5), (), "kept").text
 
 
-def test_a_crash_or_same_processor_is_titled_not_replayable():
+def test_a_golden_is_titled_not_replayable_unless_processors_differ():
     results = wrong("0.9.2", processors=BOTH), wrong("0.9.2", "t.g"), crash("t.h", "0.9.2")
     assert sorted(finding.title for finding in findings(*results)) == ["NOT REPLAYABLE"] * 2 + ["OTHER PROCESSOR"]
 
@@ -483,7 +483,7 @@ def test_a_finding_whose_bits_change_again_points_to_the_trend_report():
     assert "  bits  " not in finding.text, "an earlier version did not record them"
 
 
-def test_the_example_of_a_finding_on_numbers_is_the_farthest_off():
+def test_the_example_in_a_finding_on_numbers_has_the_largest_error():
     results = [
         wrong("0.10.2", case, max_noise_error=noise) for case, noise in (("t.a", 9.0), ("t.b", 31.0), ("t.c", 7.0))
     ]
@@ -513,7 +513,7 @@ def test_findings_are_ordered_from_broken_to_outside():
     assert found[2].text == "known_failures[0]: expired"
 
 
-def test_kept_bonus_and_refused_cells_are_no_finding():
+def test_kept_bonus_and_refused_cells_give_no_finding():
     bonus = result(judgement=Judgement.BONUS, case="bonus", promised=False)
     refused = result(Verdict.REFUSED, Judgement.OUTSIDE, case="r", stage=Stage.DESERIALIZE, message="m", promised=False)
     assert findings(result(), bonus, refused) == []
@@ -628,7 +628,7 @@ def test_a_cause_names_outputs_with_elements_out_of_proportion():
         ("", ""),
     ],
 )
-def test_a_causes_message_ending_in_a_colon_has_the_next_line(message, line):
+def test_a_causes_line_ending_in_a_colon_is_joined_to_the_next_line(message, line):
     assert first_line(message) == line
     causes = summarize([crash(message=message)]).causes
     assert [cause.message for cause in causes] == [line or "crash"]
@@ -760,7 +760,7 @@ def test_the_headline_names_each_reader_of_a_verdict_once():
     assert "Readers affected, by cause: crash in 0.9.2 and 0.10.2 to 0.12.0.1" in headline(summary)[1]
 
 
-def test_headline_terminal_and_page_order_causes_alike():
+def test_headline_terminal_and_page_list_causes_in_the_same_order():
     results = [
         crash("t.few", "0.9.1", message="a"),
         *(crash(f"t.many{number}", "0.12.0", message="b") for number in range(3)),

@@ -77,7 +77,7 @@ def test_a_map_square_has_the_symbol_of_its_judgement(judgement):
     assert f"\n{symbol} {judgement}: {judgement.facts.meaning}\n" in text
 
 
-def test_markdown_and_picture_count_failing_cells_alike():
+def test_markdown_and_picture_count_the_same_failing_cells():
     verdicts = (Verdict.ERROR, Judgement.OUTSIDE), (Verdict.ERROR, Judgement.OUTSIDE), (Verdict.PASS, Judgement.BONUS)
     cells = [result(*one, case=f"t.{number}", promised=False) for number, one in enumerate(verdicts)]
     shown = release_map(run_of(cells))
@@ -168,7 +168,7 @@ def test_the_project_commit_job_and_test_are_linked(tmp_path, monkeypatch):
     assert f"{test}#L2>)" in markdown_text(document(results, made))
 
 
-def test_a_link_that_is_no_web_address_is_left_out():
+def test_a_link_that_is_not_a_web_address_is_left_out():
     made = msgspec.structs.replace(broken_run()[1], identity=RunIdentity(ci_url="javascript:alert(1)"))
     assert "javascript" not in markdown_text(document(broken_run()[0], made))
 

@@ -61,7 +61,7 @@ def test_the_badge_of_a_run_without_a_shard_says_at_least():
     assert badge(joined(KEPT).run.summary)["message"] == "incomplete: 3 of 4 planned cells have no result that counts"
 
 
-def test_the_table_does_not_know_what_a_missing_shard_has():
+def test_the_table_says_not_known_for_cells_of_a_missing_shard():
     def row_of_newest(made):
         (row,) = [line for line in reported(made).splitlines() if line.startswith("0.12.0.1 ")]
         return " ".join(row.split())

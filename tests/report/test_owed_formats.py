@@ -133,7 +133,7 @@ def test_a_command_is_advised_only_options_that_it_takes(command):
     assert {*_TAKES[command]} <= taken
 
 
-def test_a_command_about_files_is_completed_and_its_mention_is_not():
+def test_a_full_command_on_files_gets_options_but_its_name_does_not():
     asked = {"--policy": "p.yaml", "--goldens": "g", "--as-of": "2026-11-22"}
     text = "`jaxexport convert FILE -o OUT`; `jaxexport convert` extends no promise; `jaxexport forecast`"
     completed = with_asked(text, asked)

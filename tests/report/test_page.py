@@ -101,7 +101,7 @@ def test_wrong_numbers_are_shown_with_the_expected_ones(page):
     assert elements[0] == ["largest error in units of the noise at [17]", "1.9712", "1.9943", "0.0231"]
 
 
-def test_the_first_screen_names_causes_readers_and_since_when(page):
+def test_the_first_screen_names_causes_readers_and_first_releases(page):
     first = page.partition("<main>")[0].partition("</style>")[2]
     text = " ".join(re.sub(r"<[^>]*>", " ", first).split())
     readers = "lapack-cold-process in 0.6.2 to 0.9.2, timeout in 0.12.0.1, numerics in 0.12.0 to 0.12.0.1"
@@ -143,7 +143,7 @@ def test_the_page_says_whose_promise_it_judges_by(policy, runtime, basis):
     assert page.count(basis) == page.count("Promised by") == 1
 
 
-def test_a_run_without_failures_says_so():
+def test_the_page_of_a_run_without_failures_says_so():
     page = html_page(document([result()]))
     assert '<span class="exit0">KEPT:</span>' in page
     assert "No cell fails the run</h2>" in page

@@ -222,7 +222,7 @@ def test_a_typed_filter_is_added_to_the_address(opened):
         *((address, "") for address in ("#filter=%", "#&&=", "#table", "#cause=lapack-cold-process=known")),
     ],
 )
-def test_an_unknown_address_shows_the_whole_page(address, words, opened):
+def test_an_unknown_cell_or_cause_in_the_address_shows_all_cells(address, words, opened):
     page = opened(address)
     assert page.locator("dialog[open]").count() == 0
     expect(count(page)).to_have_text("4,692 of 4,692 cells")
@@ -233,7 +233,7 @@ def test_an_unknown_address_shows_the_whole_page(address, words, opened):
         assert page.locator("#missing").bounding_box()["y"] < 100
 
 
-def test_an_unknown_address_is_named_even_after_a_known_one(opened):
+def test_an_unknown_cell_in_the_address_is_named_after_a_known_one(opened):
     page = opened(cell_link(numbers().key))
     page.evaluate("location.hash = '#cell=gone'")
     page.locator("#missing", has_text="This page has no cell gone.").wait_for()
@@ -243,7 +243,7 @@ def test_an_unknown_address_is_named_even_after_a_known_one(opened):
     expect(page.locator("#missing")).to_be_hidden()
 
 
-def test_the_address_of_a_cause_not_listed_names_its_filter(opened):
+def test_the_address_of_an_unlisted_cause_suggests_its_filter(opened):
     refused = result(Verdict.REFUSED, Judgement.OUTSIDE, reader="0.6.2", promised=False)
     cells = with_causes([result(), refused])
     page = opened(cause_link(cells[1].cause), shown=document(cells))
@@ -385,7 +385,7 @@ def test_rows_are_ordered_by_case_severity_or_reader(opened):
     expect(page.locator("[aria-sort=descending]")).to_have_count(1)
 
 
-def test_clicking_a_rows_name_shows_its_whole_case(opened):
+def test_clicking_a_rows_name_filters_the_table_by_its_case(opened):
     page = opened()
     page.locator("[role=rowheader]", has_text="test_model_10").first.click()
     expect(count(page)).to_have_text("85 of 4,692 cells")

@@ -353,7 +353,7 @@ def test_a_phone_counts_failing_columns_beyond_the_map(opened):
     assert_accessible(page)
 
 
-def test_a_phone_begins_with_failures_where_the_newest_readers_have_none(opened):
+def test_a_phone_shows_older_failures_if_the_newest_readers_pass(opened):
     cells = [result(case="t.a", reader=reader) for reader in READERS]
     cells.append(result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader=READERS[0], cause="c"))
     page = opened(shown=document(cells), size=SIZES["phone"])

@@ -98,7 +98,7 @@ def test_the_page_draws_costs_and_windows():
     assert re.findall(r'y="[\d.]+" text-anchor="\w+">(\d.\d MB)<', costs) == ["1.0 MB", "4.0 MB"]
 
 
-def test_the_number_of_the_first_cost_is_below_the_line_about_the_step():
+def test_the_first_costs_number_does_not_overlap_the_line_above():
     page = html_page(document(growing(4e6, 1e6)))
     (about,) = map(float, re.findall(r'y="([\d.]+)">temp_bytes 4.0 MB -', page))
     first, _ = map(float, re.findall(r'y="([\d.]+)" text-anchor="\w+">\d\.\d MB<', page))
@@ -110,7 +110,7 @@ def test_unchanged_costs_are_not_drawn():
 
 
 @pytest.mark.browser
-def test_an_opened_cell_draws_its_golden_over_the_releases(opened):
+def test_an_opened_cell_charts_errors_and_costs_by_release(opened):
     cells = growing(1e6, 1e6, 4e6, 4e6)
     cells[2] = msgspec.structs.replace(cells[2], **WRONG, max_noise_error=40.0)
     page = opened(cell_link(cells[0].key), shown=document(cells))

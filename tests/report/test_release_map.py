@@ -112,7 +112,7 @@ def test_a_squares_number_counts_all_that_fail_the_run():
 
 
 @pytest.mark.parametrize("judgement", Judgement)
-def test_a_square_has_a_number_where_the_page_says_so(judgement):
+def test_squares_have_numbers_as_the_pages_legend_says(judgement):
     made = [result(Verdict.CRASH, judgement)]
     says = "Without a number all cells work or, in grey, all fail and nothing is promised."
     assert says in html_page(document(made))
@@ -120,7 +120,7 @@ def test_a_square_has_a_number_where_the_page_says_so(judgement):
     assert (squares(drawn(made), "g")[0].find("text") is None) is without
 
 
-def test_a_square_of_failing_and_working_cells_is_drawn_as_partly():
+def test_a_square_of_failing_and_working_cells_looks_partly_failing():
     outside = [
         result(Verdict.ERROR, Judgement.OUTSIDE, case="t.a", promised=False),
         result(Verdict.PASS, Judgement.BONUS, case="t.b", promised=False),
@@ -212,7 +212,7 @@ def test_a_window_beyond_the_map_is_drawn_without_an_edge_there(writer, is_clipp
     assert (left < 0, left + float(band.get("width")) > float(clip.get("width"))) == is_clipped
 
 
-def test_map_tables_and_sentences_name_a_release_alike():
+def test_map_tables_and_sentences_name_a_release_the_same_way():
     other = {"jax": "0.11.2"}
     crash = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0", message="died")
     crash = msgspec.structs.replace(crash, reader=msgspec.structs.replace(crash.reader, **other))

@@ -42,7 +42,7 @@ def project(tmp_path):
         ("test_generated", 1),
     ],
 )
-def test_the_line_is_that_of_the_function_or_its_class(project, names, line):
+def test_the_line_of_a_test_is_that_of_its_function_or_class(project, names, line):
     assert source_line(f"tests/test_a.py::{names}", project) == SourceLine("packages/one/tests/test_a.py", line)
 
 
@@ -50,7 +50,7 @@ def test_a_file_that_does_not_parse_has_line_1(project):
     assert source_line("tests/test_b.py::test_f", project).line == 1
 
 
-def test_a_folder_in_no_repository_is_its_own_root(tmp_path):
+def test_a_folder_outside_a_repository_is_its_own_root(tmp_path):
     (tmp_path / "test_a.py").write_text(SOURCE)
     assert source_line("test_a.py::test_f", tmp_path).file == "test_a.py"
 

@@ -259,7 +259,7 @@ def test_a_log_names_the_jax_of_a_jaxlib_with_two_jax():
     assert {line.partition(" in ")[2].partition(": ")[0] for line in lines if line.startswith("  broken")} <= titles
 
 
-def test_promised_cells_are_done_only_after_cells_of_targets():
+def test_promised_cells_are_called_done_after_cells_of_targets():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
     owed = result(Verdict.REFUSED, Judgement.OWED, case="a", writer="0.12.0.1", reader="0.9.2", promised=False)
     owed = msgspec.structs.replace(owed, deployed=("serving",))
@@ -408,7 +408,7 @@ def test_the_newest_writer_is_the_first_row():
     assert rows == ["writer", "0.10.1", "0.9.2", "0.8.3"]
 
 
-def test_many_causes_are_counted_and_other_kinds_still_shown():
+def test_many_causes_are_counted_and_findings_of_other_kinds_shown():
     failed = [
         result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{letter}", message=f"no {letter}") for letter in "abcdef"
     ]
@@ -435,7 +435,7 @@ def test_the_first_causes_of_owed_cells_are_named(letters, more):
 
 
 @pytest.mark.parametrize(("broken", "shown"), [("y", "ya"), ("xy", "xya"), ("wxyz", "wxa")])
-def test_three_findings_are_shown_in_full_if_there_are_three(broken, shown):
+def test_the_short_report_shows_three_findings_in_full(broken, shown):
     lines = reported(owed_and_crashed("ab", *broken)).splitlines()
     evidence = [line.split()[-1] for line in lines if line.startswith("  message")]
     assert len(evidence) == 3 or broken == "y"
@@ -541,7 +541,7 @@ def test_each_cause_shown_has_its_advice_or_the_command_that_gives_it():
     assert "\n  explain    jaxexport explain --case t.b --writer 0.9.2 --reader 0.10.2\n" in second
 
 
-def test_a_second_cause_of_cells_that_were_not_run_is_advised():
+def test_a_second_cause_of_cells_not_run_refers_to_the_advice_above():
     lacking = [
         result(
             Verdict.NOT_RUN, Judgement.INCOMPLETE, reader=reader, stage=Stage.ENVIRONMENT, message=f"no {missing}"
@@ -553,7 +553,7 @@ def test_a_second_cause_of_cells_that_were_not_run_is_advised():
     assert "\n  to do      as above\n" in second
 
 
-def test_a_cause_that_only_jax_can_run_is_advised_though_it_is_not_the_worst():
+def test_advice_on_calls_that_only_jax_runs_is_shown_for_a_second_cause():
     call = {"custom_calls": ("lapack_spotrf_ffi",), "stage": Stage.DESERIALIZE, "message": "convert it"}
     plain = result(Verdict.REFUSED, Judgement.OWED, case="t.b", deployed=("robot",), **call)
     in_iree = of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)

@@ -131,7 +131,7 @@ def test_long_cells_that_end_together_do_not_look_like_speed():
     assert low > 100, "100 cells of a minute, 40 at a time; the 40 long ones ended within four seconds"
 
 
-def test_no_time_is_shown_while_the_mean_of_the_cells_says_nothing():
+def test_no_time_left_is_shown_while_few_cells_dominate_the_mean():
     clock = Clock()
     left = TimeLeft(Counter({("old", True): 12, ("new", True): 2_000}), clock)
     left.environment("old")
@@ -157,5 +157,5 @@ def test_no_time_is_shown_while_the_mean_of_the_cells_says_nothing():
     ],
     ids=["a cell that takes ten minutes", "one cell"],
 )
-def test_the_check_of_the_time_left_finds_a_wrong_one(spoiled, expected):
+def test_the_check_of_the_time_left_finds_a_wrong_estimate(spoiled, expected):
     assert any(expected in problem for problem in problems(spoiled(steady(building=0.5))))

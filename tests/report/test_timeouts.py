@@ -39,7 +39,7 @@ def to_do(*results: Result) -> str:
     ],
     ids=["broken", "owed", "own writer"],
 )
-def test_a_timeout_is_to_be_run_again_with_more_time_first(cell):
+def test_the_first_advice_on_a_timeout_is_a_longer_limit(cell):
     reader = cell.reader.jaxlib
     advice = (
         "Run it again, alone and with a longer limit, since a busy machine and an endless compilation look alike. The "

@@ -299,7 +299,7 @@ def test_a_report_says_where_the_policy_cannot_be_read(project, jaxexport, text,
     assert problem in jaxexport("judge", code=2).err
 
 
-def test_a_report_names_a_policy_that_changed_what_it_says_of_findings(project, jaxexport):
+def test_a_report_says_that_its_policy_is_not_that_of_the_run(project, jaxexport):
     jaxexport(*MATRIX, code=0)
     assert "is not the policy" not in jaxexport("report", code=0).out
     write("export_compat.yaml", f"{POLICY}calendar_days: 61\n")
@@ -335,7 +335,7 @@ def test_the_note_about_an_outdated_run_repeats_its_command(project, jaxexport):
         (".", "-again"),
     ],
 )
-def test_a_kept_run_is_never_to_be_overwritten(project, jaxexport, kept, again):
+def test_no_advised_command_overwrites_a_copy_of_a_run(project, jaxexport, kept, again):
     jaxexport(*MATRIX, code=0)
     write("export_compat.yaml", OF_POLICY["allow"])
     shutil.copytree(".jaxexport", kept, dirs_exist_ok=True)
@@ -474,7 +474,7 @@ def test_the_printed_command_continues_an_unfinished_run(project, jaxexport, giv
     assert (folder / SUMMARY).exists()
 
 
-def test_a_continued_run_says_which_cells_its_time_lacks(project, jaxexport):
+def test_a_continued_run_says_how_many_cells_ran_before(project, jaxexport):
     folder = unfinished(jaxexport)
     results = folder / RESULTS
     first, *_ = results.read_bytes().splitlines(keepends=True)
@@ -719,7 +719,7 @@ def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*sorted(SYSTEM | DEVICES | KERNELS), "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"])
-def test_variables_that_describe_the_machine_are_no_evidence(monkeypatch, name):
+def test_variables_that_describe_the_machine_are_not_evidence(monkeypatch, name):
     policy = Policy(environment=(name,))
     before = record(policy=policy)
     monkeypatch.setenv(name, "other")

@@ -187,7 +187,7 @@ def test_an_interrupted_run_says_where_the_finished_one_is(jaxexport, project, m
     assert note in " ".join(jaxexport("report", code=2).err.split())
 
 
-def test_an_unfinished_run_keeps_the_whole_run_set_aside_before(jaxexport, project, monkeypatch):
+def test_an_unfinished_run_leaves_a_whole_run_set_aside_unchanged(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()

@@ -45,7 +45,7 @@ def test_reproduce_accepts_a_cell_outside_the_window_alone():
     assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(outside, deployed=("serving",)))
 
 
-def test_reproduce_accepts_what_a_runtime_may_not_promise():
+def test_reproduce_commands_of_runtimes_accept_unpromised_cells():
     """A cell inside the window of pjrt turns out not to be promised if pjrt refuses what its promise excludes."""
     (reader,) = runtime_readers("pjrt", load_calendar())
     of_pjrt = dataclasses.replace(CELL, reader=reader)
@@ -242,7 +242,7 @@ def test_every_numeric_option_of_a_run_has_limits():
             RunOptions(**{name: -1})
 
 
-def test_a_script_may_give_texts_for_paths_and_lists_for_tuples():
+def test_a_script_may_give_strings_for_paths_and_lists_for_tuples():
     assert RunOptions(results="r", policy_file=Path("p")) == RunOptions(results=Path("r"), policy_file="p")
     assert Selection(platforms=["cpu"], wheels=[Path("w")]) == Selection(platforms=("cpu",), wheels=("w",))
 
@@ -277,7 +277,7 @@ def test_a_failing_observer_callback_is_noted_once_and_dropped():
 
 
 @pytest.mark.parametrize("notes", [{}, {"note": lambda text: 1 / 0}])
-def test_a_failing_observer_without_a_working_note_is_logged(notes, caplog):
+def test_a_failing_observer_is_logged_if_its_note_does_not_work(notes, caplog):
     soft = failing_softly(Observer(result=lambda result: result.no_such_name, **notes))
     for _ in range(3):
         soft.result(None)

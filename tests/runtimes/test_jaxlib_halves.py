@@ -48,7 +48,7 @@ def from_golden(name: str) -> tuple[bytes, np.ndarray, np.ndarray]:
     return (folder / "artifact.jaxexport").read_bytes(), *arrays
 
 
-def test_the_stablehlo_worker_can_import_before_a_cell_is_known():
+def test_the_stablehlo_worker_can_import_before_its_first_cell():
     half = RUNTIMES / "stablehlo_worker.py"
     code = f"import runpy; runpy.run_path({str(half)!r})['start_ahead'](True)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -79,7 +79,7 @@ def test_an_artifact_for_several_platforms_runs_its_branch_for_cpu(half, tmp_pat
 
 
 @both
-def test_warm_imports_what_a_call_needs_without_jax_or_threads(half, tmp_path):
+def test_a_workers_warm_imports_all_that_a_call_needs_without_jax(half, tmp_path):
     x = np.complex64([1, 2j])
     called = call_half(half, exported_with(lambda x: x * 2, x), x, folder=tmp_path)
     assert called.threads == 1

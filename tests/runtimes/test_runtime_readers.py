@@ -307,7 +307,7 @@ def test_a_refusal_advises_no_conversion_that_would_keep_lapack(calls, is_advise
     assert ("jaxexport convert" in first) is is_advised
 
 
-def test_a_cell_whose_values_a_python_binding_lacks_is_not_run():
+def test_a_cell_with_a_dtype_that_a_python_binding_lacks_is_not_run():
     reply = Reply(Stage.READ, "error", type="TypeError", message="this binding has no float8_e3m4")
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
     assert (outcome.verdict, outcome.message) == (Verdict.NOT_RUN, "this binding has no float8_e3m4")

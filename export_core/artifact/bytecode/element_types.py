@@ -25,9 +25,9 @@ _ELEMENTS = frozenset(PLAIN_TYPES["vhlo"].values()) - {"index"}  # Those whose n
 def element_types(module: Module) -> Mapping[str, Set[str]]:
     """Return the element types of operands and results for each kind of operation in a module.
 
-    Operations are named such as `stablehlo.add`. A name such as `stablehlo.reduce(add)` also names the operations of
-    the body, which are then not listed by themselves. Types are written such as `i32,f32->f32`, each type once, with
-    `?f32` for arrays that have a symbolic dimension. Operations in `FLOW` have no types.
+    Operations are named such as `stablehlo.add`. A name such as `stablehlo.reduce(add)` includes the operations of the
+    body, which then have no entries of their own. Types are written such as `i32,f32->f32`, each type once, with `?f32`
+    for arrays that have a symbolic dimension. Operations in `FLOW` have no types.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -49,7 +49,7 @@ def _found(tables: Tables, values: Values, uses: Uses) -> dict[str, Set[str]]:
             return "none"
         if (known := elements.get(number)) is None:
             if number >= len(tables.types):
-                expected = f"the number of a type, below {len(tables.types)}"
+                expected = f"an index below {len(tables.types)} in the table of types"
                 raise tables.error(expected, str(number), tables.sections[IR].at)
             known = elements[number] = _element_of(values.type(number))
         return known

@@ -26,7 +26,7 @@ _Head = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 class Line(NamedTuple):
-    """A line of the listing: an operation of a function, or the function itself."""
+    """A line of a module's listing, for an operation of a function or for the function itself."""
 
     name: str  # The name of the operation in StableHLO, such as dot_general.
     attributes: tuple[tuple[str, str], ...]  # The name and the text of each attribute.
@@ -59,14 +59,14 @@ def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listin
         module: any module.
         platforms: the number of platforms that the module was exported for.
         exact: whether floating-point constants have all their digits. If not, constants of up to `FEW` elements have
-            three digits, and longer ones none: the last digits of what jax computes depend on the processor.
+            three digits, and longer constants none, since the last digits of what jax computes depend on the processor.
     """
     _ = module.contents  # a walk that checks all bounds
     return guarded(lambda: _Lister(module.tables, platforms, exact).functions, module.name)
 
 
 def digest_of(functions: Listing) -> str:
-    """Return a SHA-256 of all lines without the names of functions.
+    """Return a SHA-256 of all lines of a module's listing, without the names of functions.
 
     A call has the digest of the function that it calls in place of the function's name.
     """
@@ -93,7 +93,10 @@ def digest_of(functions: Listing) -> str:
 
 
 class _Region:
-    """The MLIR region that the walk is in. The values that it defines have the numbers from `next` to before `end`."""
+    """The MLIR region that the lister has entered.
+
+    The values that the region still has to define have the numbers from `next` up to, but not including, `end`.
+    """
 
     def __init__(self, depth: int, first: int, known: Mapping[int, list[int]], platforms: tuple[int, ...]):
         self.depth = depth
@@ -104,7 +107,7 @@ class _Region:
 
 
 class _Lister:
-    """The walk that lists one module, which fills `functions`."""
+    """The walk over one module that fills `functions` with the lines of its listing."""
 
     def __init__(self, tables: Tables, platforms: int, exact: bool) -> None:
         self._tables = tables
@@ -118,7 +121,7 @@ class _Lister:
         self._blocks(tables.cursor(IR), _Region(0, 0, {}, ()), 1)
 
     def _operation(self, cursor: Cursor, region: _Region) -> None:
-        """List an operation with all its regions, and note which values depend on the platform alone."""
+        """List an operation with all its regions, and note which of its values depend on nothing but the platform."""
         tables = self._tables
         number, mask = cursor.varint("an operation's name"), cursor.byte("the mask of an operation")
         cursor.varint("a location")
@@ -162,7 +165,8 @@ class _Lister:
     def _blocks(self, cursor: Cursor, region: _Region, count: int) -> None:
         """List the `count` blocks of a region.
 
-        A level of regions takes two calls of Python, not more, since 256 levels then fill half of Python's stack.
+        Each level of nested regions takes only two calls of Python, so that 256 levels fill no more than half of
+        Python's stack.
         """
         for _ in range(count):
             block = walk.Frame(0, cursor.end, cursor.end)
@@ -174,9 +178,9 @@ class _Lister:
                 self._operation(cursor, region)
 
     def _begin_function(self, attributes: int, properties: int) -> dict[int, list[int]]:
-        """Begin the lines of a function, and return its arguments that depend on the platform alone.
+        """Begin the listing of a function, and return its arguments that are the platform index.
 
-        Such an argument is the platform index. The dict has its value on each platform, by the argument's number.
+        The result has, by argument number, the value of the argument on each platform.
         """
         texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
         name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)
@@ -220,7 +224,7 @@ class _Lister:
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
-        """Return the indexes of an operation's attributes by name, from its properties and its dictionary."""
+        """Return the indexes of an operation's attributes by name, from its properties and its attribute dictionary."""
         own: dict[str, int] = {}
         if properties >= 0 and name != "builtin.module":  # which has the name and the visibility of the module
             names = self._names.get(name.removeprefix("vhlo."), ())
@@ -268,7 +272,7 @@ _NUMBERS = {
 
 
 class _Texts(Values):
-    """The texts of the attributes and types of one module: two texts are equal only if the attributes are."""
+    """The attributes and types of one module as texts. Different attributes have different texts."""
 
     def __init__(self, tables: Tables, exact: bool) -> None:
         super().__init__(tables)
@@ -276,7 +280,7 @@ class _Texts(Values):
         self._texts: dict[int, str] = {}
 
     def text(self, index: int, depth: int = 0) -> str:
-        """Return attribute `index` as text, with all attributes inside it; `depth` is how deep it is in another."""
+        """Return attribute `index` as text, with all attributes inside it; `depth` is how deep it is nested itself."""
         if (known := self._texts.get(index)) is not None:
             return known
         dialect, code, cursor = self.attribute_entry(index)
@@ -360,7 +364,7 @@ class _Texts(Values):
     def _data(self, of: str, data: Cursor) -> str:
         """Return a constant of type `of` as text: its numbers, or a hash of its bytes if it has many elements.
 
-        If all elements are equal, `data` has a single one.
+        If all elements are equal, `data` has only one element.
         """
         element = match[1] if (match := _ELEMENT.match(of)) else ""
         code, content = _NUMBERS.get(element, ""), memoryview(data.data)[data.at : data.end]
@@ -388,7 +392,7 @@ def _float(of: str, bits: int) -> str:
 def _joined(parts: Iterable[str]) -> str:
     """Join texts with commas; if that is longer than `LONGEST`, return only its beginning and a hash of all parts.
 
-    Memory stays bounded: a hostile file may have a shared part in thousands of places.
+    This bounds the memory, since a hostile file may use one shared part in thousands of places.
     """
     digest, shown, length = sha256(), list[str](), 0
     for part in parts:

@@ -75,7 +75,7 @@ class CustomCall(NamedTuple):
 
 
 class Function:
-    """A function of a module. Its types and attributes are decoded when read, which may raise `ArtifactError`."""
+    """A function of a module. Reading its types and attributes decodes them, which may raise `ArtifactError`."""
 
     __slots__ = ("_arguments", "_kind", "_results", "_values", "name", "visibility")
 
@@ -144,7 +144,7 @@ def without_version(name: str) -> str:
 
 
 def no_uses(tables: Tables) -> Uses:
-    """Return an empty set of uses of operations, for one walk over a module."""
+    """Return an empty `Uses`, for `walk` to fill with the different uses of operations in a module."""
     return Uses([*map(without_version, tables.op_names)], WITH_BODY, _NOT_IN_NAMES)
 
 
@@ -153,7 +153,7 @@ _Place = tuple[int, int, int, int]  # and location and function
 
 
 class Contents:
-    """One walk over the operations of a module, and what it gathers: functions, constants, custom calls, counts."""
+    """The functions, constants, custom calls and counts that one walk over the operations of a module gathers."""
 
     def __init__(self, tables: Tables, nbytes: int, vjp_order: int):
         self.tables = tables
@@ -197,7 +197,7 @@ class Contents:
         self.tables.spend(24, at)  # what decoding one takes, in operations
 
     def properties(self, op: Operation) -> dict[str, int]:
-        """Return an operation's properties: for each name, the index of an attribute in the module's table.
+        """Return an operation's properties by name, each as the index of an attribute in the module's table.
 
         Before bytecode 5, properties were attributes.
         """
@@ -255,14 +255,14 @@ class Contents:
                 self.constants.append(constant)
 
     def value_of_constant(self, op: Operation) -> int:
-        """Return the index, in the module's table, of the attribute that has the value of a constant operation."""
+        """Return the index, in the module's table, of the attribute that holds the value of a constant operation."""
         named = self.properties(op)
         if "value" not in named:
             raise self.tables.error("the value of a constant", "none", op.at)
         return named["value"]
 
     def decoded_constant(self, value: int) -> Constant | None:
-        """Return attribute `value` as a constant of the function that was read last; None if it is not a tensor."""
+        """Return attribute `value` as a constant of the function that the walk is in; None if it is not a tensor."""
         dialect, code, cursor = self.values.attribute_entry(value)
         if (dialect, code) != ("vhlo", 15):
             return None
@@ -304,7 +304,10 @@ class Contents:
 
 
 class Module:
-    """A StableHLO portable artifact: VHLO as MLIR bytecode, decoded when read, which may raise `ArtifactError`."""
+    """A StableHLO portable artifact, which is VHLO as MLIR bytecode.
+
+    Its properties are decoded when they are read, which may raise `ArtifactError`.
+    """
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
         self.name = name  # The name of the module in messages, such as the file that it is in.
@@ -321,7 +324,7 @@ class Module:
     # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
     @cached_property
     def contents(self) -> Contents:
-        """The facts that a walk over all operations of the module gathers; the walk is made once."""
+        """The facts that a walk over all operations of the module gathers. The module is walked once."""
         return guarded(lambda: Contents(self.tables, self.nbytes, self.vjp_order), self.name)
 
     def serialized(self) -> bytes:
@@ -399,7 +402,7 @@ class Module:
         return any(contents.values.attribute(number) != "none" for number in {*types})
 
     def _of_each(self, name: str, value: Callable[[Operation], int]) -> list[int]:
-        """Return what `value` returns for each operation named `name`, in order, by another walk over the module."""
+        """Return the results of `value` for all operations named `name`, in order. Walks over the module again."""
         tables = self.tables
         values: list[int] = []
         tables.left = tables.most  # a walk of its own, with the same limit
@@ -414,7 +417,7 @@ class Module:
 
     @property
     def types_of_values(self) -> list[str]:
-        """The types in `types` but for those of functions. May raise `ArtifactError`."""
+        """The types in `types`, without the types of functions. May raise `ArtifactError`."""
         return self.contents.values.types_of_values()
 
     @cached_property
@@ -426,7 +429,7 @@ class Module:
 
     @property
     def meshes(self) -> tuple[dict[str, int], ...]:
-        """The meshes of Shardy in the module: for each, the sizes of its axes by name. May raise `ArtifactError`."""
+        """Shardy's meshes in the module, each as the sizes of its axes by name. May raise `ArtifactError`."""
         # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
         # attribute of the module.
         frontend = self.attributes.get("mhlo.frontend_attributes")

@@ -21,7 +21,10 @@ ALIGNED = 0x80  # In the first byte of a section, beside its kind: its alignment
 
 
 class Cursor:
-    """A place in the bytes, and the end that it may not pass. All positions count from the start of the file."""
+    """A position in the bytes of a module, and the end up to which it may read.
+
+    Positions count from the start of the file.
+    """
 
     __slots__ = ("at", "data", "end", "name")
 
@@ -32,20 +35,20 @@ class Cursor:
         self.name = name
 
     def error(self, expected: str, found: str, at: int | None = None, **more: str) -> ArtifactError:
-        """Return the error that says what was expected and what was found, at byte `at` or at the cursor."""
+        """Return the error for bytes that are not as expected, at byte `at` or, if it is None, at the cursor."""
         return ArtifactError(expected, found, self.at if at is None else at, name=self.name, **more)
 
     def byte(self, what: str) -> int:
-        """Read one byte and step over it; `what` names it in the error at the end of the section."""
+        """Read one byte and step over it; `what` names the byte in the error if the section has no more bytes."""
         if self.at >= self.end:
             raise self.error(what, "the end of its section")
         self.at += 1
         return self.data[self.at - 1]
 
     def varint(self, what: str) -> int:
-        """Read a prefix varint of MLIR and step over it; `what` names it in errors.
+        """Read a prefix varint of MLIR and step over it; `what` names the number in errors.
 
-        The number of trailing zero bits of its first byte is the number of bytes that follow.
+        The number of trailing zero bits of the first byte is the number of bytes that follow.
         """
         at = self.at
         if at >= self.end:
@@ -64,14 +67,15 @@ class Cursor:
         return int.from_bytes(self.data[at : at + more + 1], "little") >> (more + 1)
 
     def signed(self, what: str) -> int:
-        """Read a zigzag varint, which stands for a signed number; `what` names it in errors."""
+        """Read a zigzag varint, which stands for a signed number; `what` names the number in errors."""
         value = self.varint(what)
         return (value >> 1) ^ -(value & 1)
 
     def count(self, what: str, least: int = 1) -> int:
         """Read the number of elements that follow, each of which takes at least `least` bytes.
 
-        `what` names the elements in errors. Raises `ArtifactError` if so many do not fit into what is left.
+        `what` names the elements in errors. Raises `ArtifactError` if so many elements do not fit into the bytes that
+        are left.
         """
         at = self.at
         if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
@@ -86,7 +90,7 @@ class Cursor:
         return value
 
     def take(self, length: int, what: str) -> "Cursor":
-        """Step over `length` bytes and return a cursor on these bytes; `what` names them in errors."""
+        """Step over `length` bytes and return a cursor on these bytes; `what` names the bytes in errors."""
         if length > self.end - self.at:
             raise self.error(f"{length} bytes of {what}", f"{self.end - self.at} bytes")
         part = Cursor(self.data, self.at, self.at + length, self.name)
@@ -94,15 +98,15 @@ class Cursor:
         return part
 
     def index(self, count: int, what: str) -> int:
-        """Read an index, which must be below `count`; `what` names the element in the `ArtifactError` if it is not."""
+        """Read an index. Raises `ArtifactError`, which names the element `what`, if the index is not below `count`."""
         at = self.at
         if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
             self.at = at + 1
             value = first >> 1
         else:
-            value = self.varint(f"the number of a {what}")
+            value = self.varint(f"an index in the table of {what}s")
         if value >= count:
-            raise self.error(f"the number of a {what}, below {count}", str(value), at)
+            raise self.error(f"an index below {count} in the table of {what}s", str(value), at)
         return value
 
     def section(self, base: int) -> "tuple[int, Cursor]":
@@ -140,9 +144,9 @@ MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a
 
 
 class Entries:
-    """The places of all attributes or all types of a module.
+    """The positions of the bytes of all attributes, or of all types, in a module.
 
-    Only the position where each one ends is stored, in a packed array, and which range of them each dialect has.
+    To save memory, only the end of each entry is stored, in a packed array, and the range of entries of each dialect.
     """
 
     def __init__(self, first: int, code: str) -> None:
@@ -157,9 +161,10 @@ class Entries:
         return len(self.ends)
 
     def entry(self, index: int) -> tuple[int, int, int, bool]:
-        """Return the place of entry `index`; the index must have been checked.
+        """Return where entry `index` is in the bytes; the caller must have checked the index.
 
-        Returns: The number of its dialect, its first byte, the byte after its last, and whether it is not text.
+        The result is the number of the entry's dialect, its first byte, the byte after its last byte, and whether it is
+        encoded in binary rather than as text.
         """
         start = self.ends[index - 1] >> 1 if index else self.first
         dialect, _, _ = self.groups[bisect_right(self.firsts, index) - 1]
@@ -216,7 +221,7 @@ class Tables:
             self._read_properties(self.cursor(PROPERTIES))
 
     def error(self, expected: str, found: str, at: int, **more: str) -> ArtifactError:
-        """Return the error that says what was expected and what was found at byte `at`."""
+        """Return the error for bytes of the module that are not as expected, at byte `at`."""
         return ArtifactError(expected, found, at, name=self.name, **more)
 
     def cursor(self, number: int) -> Cursor:
@@ -225,9 +230,9 @@ class Tables:
         return Cursor(self.data, section.at, section.end, self.name)
 
     def spend(self, parts: int, at: int) -> None:
-        """Count parts that are about to be read at byte `at`, in units of the time that reading an operation takes.
+        """Count parts that are about to be read at byte `at`; each takes about as long as reading an operation.
 
-        Raises `ArtifactError` if the module needs more than its size allows.
+        Raises `ArtifactError` if the module has more parts than a real module of its size.
         """
         self.left -= parts
         if self.left < 0:
@@ -255,12 +260,12 @@ class Tables:
         self.strings_from = cursor.at
 
     def string_bytes(self, index: int) -> bytes:
-        """Return string `index` without its final zero; the index must have been checked."""
+        """Return string `index` without its final zero; the caller must have checked the index."""
         start = self.string_ends[index - 1] if index else self.strings_from
         return bytes(self.data[start : self.string_ends[index] - 1])
 
     def string(self, index: int, what: str) -> str:
-        """Return string `index` as text. Raises `ArtifactError`, which calls it `what`, if it is not UTF-8."""
+        """Return string `index` as text. Raises `ArtifactError`, which names the string `what`, if it is not UTF-8."""
         raw = self.string_bytes(index)
         try:
             return raw.decode()
@@ -308,7 +313,7 @@ class Tables:
 
     def _short(self, number: int, what: str, at: int) -> str:
         if number >= len(self.string_ends):
-            raise self.error(f"a string index below {len(self.string_ends)}", str(number), at)
+            raise self.error(f"an index below {len(self.string_ends)} in the table of strings", str(number), at)
         length = self.string_ends[number] - (self.string_ends[number - 1] if number else self.strings_from)
         if length > MAX_NAME:
             raise self.error(f"at most {MAX_NAME} bytes in {what}", f"{length} bytes", at, advice=LIMIT)
@@ -389,9 +394,10 @@ class Tables:
         return pairs
 
     def properties(self, index: int, count: int) -> list[int]:
-        """Return the indexes of the attributes that properties `index` hold, in alphabetical order of their names.
+        """Return the attribute indexes in entry `index` of the properties, in alphabetical order of attribute names.
 
-        Raises `ArtifactError` if they are fewer than `count`, or too long to be read as numbers.
+        Raises `ArtifactError` if there are fewer than `count` attributes, or if the entry has more than `MAX_PROPERTY`
+        bytes.
         """
         cursor = Cursor(self.data, self.property_offsets[index], self.sections[PROPERTIES].end, self.name)
         start = cursor.at

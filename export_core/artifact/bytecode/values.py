@@ -92,7 +92,7 @@ class Values:
         self._names_of: dict[int, dict[str, int]] = {}
 
     def attribute_entry(self, index: int) -> tuple[str, int, Cursor]:
-        """Return the dialect of attribute `index`, its code, and a cursor behind the code.
+        """Return the dialect and the code of attribute `index`, and a cursor on the bytes after the code.
 
         The code is `TEXT` for an attribute that is encoded as text.
         """
@@ -117,7 +117,10 @@ class Values:
             raise cursor.error(f"at most {self.most_nodes} parts in an attribute or type", "more", advice=LIMIT)
 
     def reference(self, cursor: Cursor) -> int:
-        """Read the index of an attribute at a cursor, and return it. Raises `ArtifactError` if there is no such one."""
+        """Read the index of an attribute at a cursor.
+
+        Raises `ArtifactError` if the module has no attribute with this index.
+        """
         return cursor.index(len(self.tables.attributes), "attribute")
 
     def _type_ref(self, cursor: Cursor) -> int:
@@ -126,7 +129,7 @@ class Values:
     def attribute(self, index: int) -> Any:
         """Return attribute `index` as Python data. Lists and dictionaries may be shared, so do not change them.
 
-        A string that is not UTF-8 is bytes. A tensor of numbers is only its type as text.
+        A string that is not UTF-8 is returned as bytes. For a tensor of numbers, only its type is returned, as text.
         """
         return self._attribute(index, 0)[0]
 
@@ -166,9 +169,9 @@ class Values:
         return known
 
     def entries(self, cursor: Cursor, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the indexes of the name and of the value of each entry of a dictionary at a cursor, both attributes.
+        """Yield the entries of the dictionary at a cursor, each as two attribute indexes: of its name and of its value.
 
-        Raises `ArtifactError` for more than `most` entries.
+        Raises `ArtifactError` for a dictionary with more than `most` entries.
         """
         count = cursor.count("entries", 2)
         if most is not None and count > most:
@@ -179,7 +182,7 @@ class Values:
     def own_attributes(self, index: int) -> dict[str, int]:
         """Return the indexes of an operation's attributes by name.
 
-        `index` is that of its dictionary of attributes, or -1 if it has none.
+        `index` is the index of the operation's attribute dictionary, or -1 if it has none.
         """
         if (known := {} if index < 0 else self._names_of.get(index)) is None:
             dialect, code, cursor = self.attribute_entry(index)
@@ -202,7 +205,10 @@ class Values:
         return known
 
     def _leaf(self, dialect: str, code: int, cursor: Cursor, depth: int) -> Any:
-        """Return an attribute without parts. `depth` is that of its type, which may itself name an attribute."""
+        """Return the value of an attribute that contains no other attributes.
+
+        `depth` is how deep the type of the attribute is nested: a type may name attributes, too.
+        """
         if code == TEXT:
             text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 65536)]).rstrip(b"\0")
             return Opaque(text.decode("utf-8", "replace"))
@@ -239,9 +245,9 @@ class Values:
         return value
 
     def location(self, index: int, depth: int = 0) -> str:
-        """Return the name that location `index` gives, or else file and line; "" if the location is unknown.
+        """Return the name that location `index` gives, or else its file and line; "" if the location is unknown.
 
-        `depth` is how deep the location is inside another.
+        `depth` is how many other locations this location is inside.
         """
         # Four fused locations that share four fused ones, level by level, are 4**depth visits without this bound.
         self._locations_left = self._locations_left - 1 if depth else MAX_LOCATIONS
@@ -266,7 +272,7 @@ class Values:
         return ""
 
     def type(self, index: int, depth: int = 0) -> str:
-        """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>; `depth` is how deep it is in another."""
+        """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>; `depth` is how deep it is nested."""
         if not self._has_frequent_types:
             self.read_frequent_types()
         if (known := self._types.get(index)) is None:
@@ -283,17 +289,17 @@ class Values:
         return known
 
     def types_of_values(self) -> list[str]:
-        """Return all types but those of functions, which are long and consist of the other types."""
+        """Return all types except the types of functions, which are long and consist of the other types."""
         self.read_frequent_types()
         for index in self._others:
             self.type(index)
         return [text for text in self._types.values() if not text.startswith("(")]
 
     def read_frequent_types(self) -> None:
-        """Decode the types without parts, and the tensors of these: nearly all types. The first call does it.
+        """Decode the types that contain no other types, and the tensors of such types, in one loop over the bytes.
 
-        One loop over the bytes takes a third of the time of decoding types one by one. All other types, and damaged
-        ones, are left to `type`.
+        These are nearly all types, and the loop takes a third of the time of decoding types one by one. All other
+        types, and damaged types, are left to `type`. Further calls do nothing.
         """
         if self._has_frequent_types:
             return
@@ -380,7 +386,7 @@ class Values:
         return "".join(sizes)
 
     def function_type(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the types of the arguments and of the results of a function; `index` is its type's number."""
+        """Return the types of the arguments and of the results of a function, whose own type has the index `index`."""
         dialect, code, cursor = self._entry(self.tables.types, index)
         if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
             raise cursor.error("a function type", f"{dialect} type {code}")

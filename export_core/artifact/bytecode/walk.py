@@ -23,7 +23,7 @@ HAS_REST = _SUCCESSORS | _REGIONS | _USES  # what `rest` reads
 
 
 class Operation(NamedTuple):
-    """An operation that a hook gets; its numbers are indexes of entries in the module's tables."""
+    """An operation of a module, as `walk` passes it to a hook. Its numbers are indexes into the module's tables."""
 
     name: int  # The number of its name.
     at: int  # The place of its first byte in the file.
@@ -41,9 +41,9 @@ Signature = tuple[tuple[int, ...], tuple[int, ...]]
 class Uses:
     """The different uses of operations in a module, which `walk` gathers.
 
-    The name of an operation with a body, such as a reduction, names the operations of the body too:
-    ``stablehlo.reduce(add)``. The operations of the body are then not uses of their own. There are at most as many uses
-    as operations.
+    A use is the name of an operation with the types of its operands and results. The name of an operation with a body,
+    such as a reduction, includes the names of the operations in the body: ``stablehlo.reduce(add)``. The operations in
+    the body are then not uses of their own. There are at most as many uses as operations.
     """
 
     def __init__(self, names: Sequence[str], with_body: Collection[str], left_out: Collection[str]):
@@ -54,13 +54,13 @@ class Uses:
         self._left_out = left_out  # The names that are not part of the name of a body.
 
     def add(self, number: int, signature: Signature, inside: set[str], body: set[str] | None) -> None:
-        """Add an operation whose regions have been read, or one that is in a body.
+        """Add a use: an operation whose regions have all been read. In a body, its name is added to the body's names.
 
         Args:
             number: The number of the operation's name.
             signature: The types of its operands and results.
-            inside: The names of the operations in its body, if it has one.
-            body: The body that the operation is in; None if it is in none.
+            inside: The names of the operations in the body of this operation, if it has a body.
+            body: The names of the operations in the body that this operation is in; None if it is in no body.
         """
         name = self.names[number]
         if self.has_body[number]:
@@ -72,9 +72,11 @@ class Uses:
 
 
 class Frame:
-    """An operation whose regions are being read: how much of it is left, and where its bytes end.
+    """The state of reading the regions of one operation, as an entry of the stack of `walk`.
 
-    The values that are defined in a region have the numbers from `first` to before `last`, `value` being the next one.
+    It has the numbers of regions, blocks and operations that are still to be read, and the position where the bytes
+    end. A region defines the values with the numbers from `first` up to, but not including, `last`; the next one is
+    `value`.
     """
 
     __slots__ = (
@@ -102,16 +104,16 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], 
     Args:
         tables: the tables of the module.
         visit: hooks by the number of an operation's name, called before the regions of the operation are read.
-        attributes_of: a dictionary to fill. Keys are the numbers of the dictionaries of attributes that operations
-            have, values the number of the name of the first operation that has the dictionary.
-        uses: the different uses of operations, to fill.
+        attributes_of: a dictionary to fill. A key is the number of an attribute dictionary, its value the number of the
+            name of the first operation that has this dictionary.
+        uses: a collection to fill with the different uses of operations.
 
     Returns:
         The number of operations of each name, by the name's number.
 
     Raises:
-        ArtifactError: Operations do not fit into their section, are nested too deeply, or name what is not in the
-            tables.
+        ArtifactError: Operations do not fit into their section, are nested too deeply, or refer to entries that the
+            tables lack.
     """
     cursor = tables.cursor(IR)
     try:
@@ -123,16 +125,16 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], 
 def _walk(
     tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], uses: Uses, cursor: Cursor
 ) -> list[int]:
-    """Walk over the operations as `walk` says: a step of the loop is an operation, or the end of a block.
+    """Do the work of `walk`. Each step of the loop reads an operation, or continues after the end of a block.
 
     This loop takes most of the time of reading a large module, 3 µs an operation, so that it is written for speed.
-    Bytes are read here and not by the cursor's methods, since a call takes as long as all else that happens to an
-    operation. Names are local. The length of a varint comes from a table, and its value is only computed if it is
-    needed.
+    Bytes are read here and not by the cursor's methods, since a call takes as long as everything else that is done for
+    an operation. All names are local. The length of a varint comes from a table, and its value is only computed if it
+    is needed.
 
-    Bounds are checked once, when the operation has been read. An index past the file is Python's IndexError, which
-    `walk` turns into an error, and one past the section is found then. Parts that few operations have (successors,
-    regions, a hook) are read in functions of their own.
+    Bounds are checked once, after the whole operation has been read: then an operation that ends outside its section is
+    refused. Reading past the end of the file raises an IndexError, which `walk` turns into an `ArtifactError`. Parts
+    that few operations have (successors, regions, a hook) are read in functions of their own.
     """
     data, length_of = tables.data, LENGTH
     names = len(tables.op_names)
@@ -157,7 +159,7 @@ def _walk(
         else:
             name, at = varint(data, at)
         if name >= names:
-            raise cursor.error(f"the number of an operation name, below {names}", str(name), start)
+            raise cursor.error(f"an index below {names} in the table of operation names", str(name), start)
         counts[name] += 1
         # The order from here on is that of MLIR's code: location, attributes, properties, results, operands, the rest.
         # LLVM's documentation leaves out the properties.
@@ -222,14 +224,18 @@ def _walk(
         if attributes >= 0:
             if attributes >= len(tables.attributes):
                 raise cursor.error(
-                    f"the number of an attribute, below {len(tables.attributes)}", str(attributes), start
+                    f"an index below {len(tables.attributes)} in the table of attributes", str(attributes), start
                 )
             attributes_of.setdefault(attributes, name)
         if hook is not None:
             if location >= len(tables.attributes):
-                raise cursor.error(f"the number of a location, below {len(tables.attributes)}", str(location), start)
+                raise cursor.error(
+                    f"a location's index below {len(tables.attributes)} in the table of attributes",
+                    str(location),
+                    start,
+                )
             if properties >= len(tables.property_offsets):
-                expected = f"the number of an operation's properties, below {len(tables.property_offsets)}"
+                expected = f"an index below {len(tables.property_offsets)} in the table of properties"
                 raise cursor.error(expected, str(properties), start)
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(Operation(name, start, attributes, properties, location, len(stack) - 1))
@@ -247,7 +253,7 @@ def _walk(
 
 
 def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame], uses: Uses) -> None:
-    """Continue after a block: with the next block, the next region, or what follows the operation of the region."""
+    """Continue after the end of a block: enter the next block or region, or leave the operation with the region."""
     frame = stack[-1]
     if not frame.blocks and frame.regions:
         frame.regions -= 1
@@ -271,9 +277,9 @@ def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame], uses: Uses) 
 
 
 def rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
-    """Read the last parts of an operation, which few have: successors, orders of uses, and the number of regions.
+    """Read the last parts of an operation, which few operations have: successors, use lists, and the number of regions.
 
-    `mask` says which parts the operation has, and `results` is the number of its results. Returns the number of its
+    `mask` says which parts the operation has, and `results` is the number of its results. Returns the number of
     regions, and whether they are isolated from the values outside.
     """
     start = cursor.at
@@ -292,7 +298,10 @@ def rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, 
 
 
 def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: int) -> Frame:
-    """Return the frame of an operation's regions. Isolated ones are in a section of their own since version 2."""
+    """Return the frame for reading an operation's regions.
+
+    Since bytecode version 2, isolated regions are in a section of their own, which is entered.
+    """
     start, end = cursor.at, cursor.end
     if depth > MAX_NESTING:
         raise cursor.error(f"regions nested at most {MAX_NESTING} deep", "deeper ones", start, advice=LIMIT)
@@ -307,7 +316,7 @@ def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: i
 
 
 def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
-    """Return the varint at byte `at`, and the place behind it. Past the end of the file this is an `IndexError`."""
+    """Return the varint at byte `at`, and the position after it. Raises `IndexError` past the last byte of the file."""
     first = data[at]
     if first & 1:
         return first >> 1, at + 1
@@ -318,7 +327,7 @@ def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
 
 
 def _varints(data: bytes | bytearray, at: int, count: int) -> tuple[list[int], int]:
-    """Return varints from byte `at` on, and the place behind them. Past the end of the file this is an `IndexError`."""
+    """Return `count` varints from byte `at` on, and the position after them. Raises `IndexError` past the last byte."""
     numbers = []
     for _ in range(count):
         if (first := data[at]) & 1:  # nearly all, without a call
@@ -352,7 +361,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
         if version >= 4:  # since then an unknown location is left out
             kind, located = kind >> 1, bool(kind & 1)
         if kind >= types:
-            raise cursor.error(f"the number of a type, below {types}", str(kind), at)
+            raise cursor.error(f"an index below {types} in the table of types", str(kind), at)
         kinds.append(kind)
         if located:
             cursor.varint("the location of a block argument")
@@ -363,7 +372,10 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
 
 
 def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
-    """Step over the lists of the order in which values are used; `values` is the number of the values."""
+    """Step over an operation's use lists, which say in which order its results are used.
+
+    `values` is the number of the results.
+    """
     # For a single value, neither the number of lists nor the value's own number is written.
     for _ in range(1 if values <= 1 else cursor.count("use lists", 2)):
         if values > 1:

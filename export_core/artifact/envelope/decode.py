@@ -34,7 +34,7 @@ def decode(data: bytes | bytearray, name: str) -> f.Envelope:
 
 
 def begins_like_one(head: bytes | bytearray) -> bool:
-    """Return whether the first kilobytes of a file have the root table of an Exported, which writers put first."""
+    """Return whether a file's first kilobytes contain the root table of an Exported, which writers put at the start."""
     try:
         return _is_exported(Buffer(head, "").root())
     except ArtifactError:
@@ -63,7 +63,7 @@ def _decode(data: bytes | bytearray, name: str) -> f.Envelope:
 
 
 class _Decoder:
-    """The decoder of one Exported table, which also notes unknown fields and the oldest format that has all fields."""
+    """The decoder of one Exported table. It also notes unknown fields, and the oldest format that has all fields."""
 
     def __init__(self, table: Table):
         self.table = table
@@ -113,9 +113,9 @@ class _Decoder:
         )
 
     def formats(self, version: int) -> tuple[int, int]:
-        """Return the first and the last format that this table can have, by `version` and the fields that are present.
+        """Return the oldest and the newest format that fit the version in the file and the fields that are present.
 
-        `version` is what the file states, which is the true format only from 12 on.
+        The version in the file is the number of the format only from format 12 on.
         """
         t = self.table
         if version >= 12 or s.JAX_VERSION in t:
@@ -135,7 +135,7 @@ class _Decoder:
         return first, max(first, last)
 
     def look(self, table: Table) -> Table:
-        """Return a table, and add its fields that are not in the known schema to `unknown`."""
+        """Return a table unchanged, and add its fields that the known schema lacks to `unknown`."""
         # New fields go to the end of a table, as flatbuffers demands: an index beyond the schema is a newer field.
         known = len(s.FIELDS[table.kind])
         if len(table.offsets) > known:
@@ -154,18 +154,18 @@ class _Decoder:
 
     def choose(self, index: int, among: Sequence[Made], what: str) -> Made:
         if index >= len(among):
-            raise self.table.error(f"the number of one of the {what}, below {len(among)}", str(index))
+            raise self.table.error(f"an index below {len(among)} in the list of {what}", str(index))
         return among[index]
 
     def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:
-        """Return the object that was made from an equal table before, or else the result of `make`.
+        """Return the object that was made from an equal table before; if there is none, make it by `make`.
 
         Args:
             table: the table that is decoded.
             kind: the type of the object.
-            key: what the table contains: equal tables have equal keys.
+            key: the content of the table, so that equal tables have equal keys.
             make: a function that makes the object.
-            cost: how many visits making the object counts for.
+            cost: the number of visits that making the object counts as.
         """
         seen = self.seen[kind]
         known: Made | None = seen.get(key)
@@ -297,7 +297,10 @@ _LEAF = f.Tree("leaf")
 
 
 def _costly(text: str) -> str:
-    """Return why a symbolic dimension would take jax too long to read, such as "one of 5000 letters"; "" if not."""
+    """Return why jax would take too long to read a symbolic dimension, such as "one of 5000 letters".
+
+    The text is empty for any other dimension.
+    """
     # https://github.com/jax-ml/jax/issues/38020
     if len(text) > MAX_DIMENSION:
         return f"one of {len(text)} letters"

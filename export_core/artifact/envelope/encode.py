@@ -13,14 +13,14 @@ from export_core.artifact.errors import ArtifactError
 
 
 class Scalar(NamedTuple):
-    """A number in a table to write."""
+    """A number in a table that will be written to an artifact."""
 
     form: str  # The letter of its type in the module `struct`, such as I for 32 bits without sign.
     value: int
 
 
 class Blob(NamedTuple):
-    """A vector of numbers or bytes to write."""
+    """A vector of numbers or bytes that will be written to an artifact."""
 
     length: int  # The number of its elements.
     data: bytes  # The bytes of all elements.
@@ -68,9 +68,9 @@ def encode(envelope: f.Envelope, slots: Iterable[str] | None = None) -> bytes:
 
 
 def _write_table(out: bytearray, table: Table, todo: list[tuple[int, Node]]) -> int:
-    """Write a vtable and its table to `out`, and return the place of the table.
+    """Write a vtable and its table to `out`, and return the position of the table.
 
-    What the table points to is added to `todo`, each with the place of its offset.
+    The objects to which the table points are added to `todo`, each after the position of the offset that points to it.
     """
     slots = max(table, default=-1) + 1
     sizes = {index: _SIZE[value.form] if isinstance(value, Scalar) else 4 for index, value in table.items()}
@@ -94,7 +94,7 @@ def _write_table(out: bytearray, table: Table, todo: list[tuple[int, Node]]) -> 
 
 
 def _table(kind: str, /, **fields: "Scalar | Node | None") -> Table:
-    """Return a table to write, of the type `kind` in the schema. Fields that are None are left out."""
+    """Return a table for `_write_table`, of the type `kind` in the schema. Fields that are None are left out."""
     return {_ORDER[kind][name]: value for name, value in fields.items() if value is not None}
 
 

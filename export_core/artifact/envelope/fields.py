@@ -65,7 +65,7 @@ class Tree(NamedTuple):
 
 
 class AbstractDevice(NamedTuple):
-    """The device that a mesh was made for. Formats 8 and later."""
+    """The device that a mesh was made for. Only format 8 and newer formats have it."""
 
     device_kind: str  # The kind of the device, as jax names it.
     num_cores: int | None = None  # The number of cores of the device; None if not stated.
@@ -98,7 +98,7 @@ class PartitionSpec(NamedTuple):
 
 
 class NamedSharding(NamedTuple):
-    """A sharding by mesh axes. Formats 6 and later."""
+    """A sharding by mesh axes. Only format 6 and newer formats have it."""
 
     mesh: AbstractMesh  # The mesh.
     spec: PartitionSpec  # How the dimensions are split.
@@ -110,7 +110,7 @@ class NamedSharding(NamedTuple):
 
 
 class HloSharding(NamedTuple):
-    """A sharding as XLA's OpSharding protobuf. Formats before 9; jax 0.12 refuses it."""
+    """A sharding as XLA's OpSharding protobuf. Only formats before 9 have it, and newer jax releases refuse it."""
 
     proto: bytes  # The protobuf, not decoded further.
 
@@ -132,7 +132,7 @@ class DisabledCheck(NamedTuple):
 
 
 class UnknownField(NamedTuple):
-    """A field or enum value that no known schema has: it is reported, not interpreted."""
+    """A field or an enum value that no known schema has. It is reported and not interpreted."""
 
     table: str  # The type of the table that has it; for a value, with the field and the value.
     index: int  # type: ignore[assignment]  # hides tuple.index, which nothing calls
@@ -141,10 +141,10 @@ class UnknownField(NamedTuple):
 
 
 class ByteSpan:
-    """The place of the module in the bytes that were read, so that the module is copied only if needed.
+    """The position of the module in the bytes of the file, so that the module is copied only if needed.
 
-    Two spans are equal if their bytes are. This is not a named tuple, since a subclass with its own `__eq__` would keep
-    the `!=` of tuples.
+    Two spans are equal if their bytes are equal. This is not a named tuple, since a subclass with its own `__eq__`
+    would inherit `!=` from tuples.
     """
 
     __slots__ = ("data", "length", "start")
@@ -221,7 +221,7 @@ class Envelope(NamedTuple):
 
     @property
     def levels(self) -> tuple[Envelope, ...]:
-        """This envelope, then those of its nested derivatives: of the first derivative, the second, and so on."""
+        """This envelope, then the envelopes of its nested derivatives: of the first, the second, and so on."""
         return (self,) if self.vjp is None else (self, *self.vjp.levels)
 
     @property

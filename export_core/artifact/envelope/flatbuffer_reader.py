@@ -27,7 +27,8 @@ class Buffer:
     """The bytes of one flatbuffer, and the number of objects that may still be visited in them.
 
     Offsets only point forward, so tables cannot form cycles. But two references can share a table, and 40 shared levels
-    are 2**40 visits. JAX's writer shares nothing, so that the size of the file and `MOST_VISITS` limit the visits.
+    are 2**40 visits. JAX's writer never shares a table. So the size of the file and `MOST_VISITS` limit how many visits
+    are allowed.
     """
 
     __slots__ = ("data", "left", "most", "name", "size", "texts", "vtables")
@@ -46,14 +47,17 @@ class Buffer:
         return Table(self, self.follow(0, "the root table"), "Exported")
 
     def spend(self, visits: int, at: int) -> None:
-        """Count visits to objects at byte `at`. Raises `ArtifactError` for more than a file of this size can need."""
+        """Count visits to objects at byte `at`.
+
+        Raises `ArtifactError` for more visits than a file of this size can need.
+        """
         self.left -= visits
         if self.left < 0:
             expected = f"at most {self.most} objects in {self.size} bytes"
             raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
 
     def need(self, at: int, count: int, what: str) -> None:
-        """Raise `ArtifactError` if `count` bytes from byte `at` are not all inside the file; `what` names them."""
+        """Raise `ArtifactError` unless `count` bytes from byte `at` on are inside the file; `what` names the bytes."""
         if at < 0 or at + count > self.size:
             found = f"a place outside the file, which has {self.size} bytes"
             if 0 <= at <= self.size:
@@ -61,7 +65,7 @@ class Buffer:
             raise ArtifactError(f"{count} bytes of {what}", found, at, name=self.name)
 
     def follow(self, at: int, what: str) -> int:
-        """Return the place to which the unsigned offset at byte `at` points; `what` names the target in errors."""
+        """Return the position to which the unsigned offset at byte `at` points; `what` names the target in errors."""
         if at + 4 > self.size:  # looked at before the message is made: this is asked for every field
             self.need(at, 4, f"the offset of {what}")
         # An offset of 0 would point at itself. No writer makes one: a field without a value is left out of its vtable.
@@ -71,7 +75,7 @@ class Buffer:
         return target
 
     def string(self, at: int, what: str) -> str:
-        """Return the UTF-8 string whose offset is at byte `at`; `what` names it in errors."""
+        """Return the UTF-8 string whose offset is at byte `at`; `what` names the string in errors."""
         raw = bytes(self.blob(at, what))
         if (known := self.texts.get(raw)) is not None:
             return known
@@ -85,7 +89,7 @@ class Buffer:
         return text
 
     def blob(self, at: int, what: str) -> bytes | bytearray:
-        """Return the bytes of the byte vector or string whose offset is at byte `at`; `what` names it in errors.
+        """Return the bytes of the byte vector or string whose offset is at byte `at`; `what` names them in errors.
 
         Raises `ArtifactError` for more than `MAX_STRING` bytes.
         """
@@ -97,7 +101,7 @@ class Buffer:
         return self.data[start : start + length]
 
     def span(self, at: int, what: str, width: int = 1) -> tuple[int, int]:
-        """Return the place of the first element and the number of elements of the vector whose offset is at byte `at`.
+        """Return where the elements of the vector whose offset is at byte `at` begin, and the number of elements.
 
         Each element takes `width` bytes; `what` names the vector in errors.
         """
@@ -108,7 +112,7 @@ class Buffer:
 
 
 class Table:
-    """A table of a flatbuffer. A field is named by its index in the schema: its entry in the vtable is the index-th."""
+    """A table of a flatbuffer, whose fields are identified by their indexes in the schema and thus in the vtable."""
 
     __slots__ = ("buffer", "kind", "offsets", "position")
 
@@ -143,24 +147,24 @@ class Table:
         self.offsets: tuple[int, ...] = known[1]
 
     def error(self, expected: str, found: str, **more: str) -> ArtifactError:
-        """Return the error that says what was expected and what was found, at the place of this table."""
+        """Return the error for content that is not as expected, at the position of this table."""
         return ArtifactError(expected, found, self.position, name=self.buffer.name, **more)
 
     def __contains__(self, index: int) -> bool:
         return index < len(self.offsets) and self.offsets[index] != 0
 
     def present(self) -> list[int]:
-        """Return the indices of the fields that are present."""
+        """Return the indexes of the fields that are present in this table."""
         return [index for index, offset in enumerate(self.offsets) if offset]
 
     def at(self, index: int) -> int:
-        """Return the place in the file of field `index`, which must be present."""
+        """Return the position in the file of field `index`, which must be present."""
         return self.position + self.offsets[index]
 
     def number(self, index: int, form: str) -> int:
         """Return the number in field `index`, or 0 if the field is missing.
 
-        `form` is the letter of its type in Python's module `struct`: b i8, B u8, h i16, H u16, I u32.
+        `form` is the letter of the number's type in Python's module `struct`: b i8, B u8, h i16, H u16, I u32.
         """
         if index not in self:
             return 0
@@ -176,7 +180,10 @@ class Table:
         return self.buffer.string(self.at(index), f"field {index} of {self.kind}") if index in self else None
 
     def text(self, index: int, what: str) -> str:
-        """Return the string in field `index`; `what` names the string in the `ArtifactError` if it is missing."""
+        """Return the string in field `index`.
+
+        Raises `ArtifactError`, which names the string `what`, if the field is missing.
+        """
         if index not in self:
             raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)

@@ -20,7 +20,7 @@ _NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format
 
 
 def format_of(jax: str) -> int:
-    """Return the number of the serialization format that a jax writes; 0 for a jax older than 0.4.24."""
+    """Return the number of the serialization format that a jax release writes; 0 for the oldest releases."""
     numbers = version_numbers(jax)
     return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
 
@@ -28,14 +28,14 @@ def format_of(jax: str) -> int:
 def format_in_words(first: int, last: int) -> str:
     """Return the format of an envelope whose fields fit the formats `first` to `last`: ``12``, or ``8 or 9``.
 
-    An envelope has one format. Before format 12, the file does not say which.
+    An envelope has only one format, but before format 12 the file does not state which.
     """
     *most, newest = map(str, range(first, last + 1))
     return f"{', '.join(most)} or {newest}" if most else newest
 
 
 def fields_of(number: int) -> tuple[str, ...]:
-    """Return the names of the fields of `Exported` that the format `number` has, except `vjp`."""
+    """Return the names of all fields of `Exported` in the format `number`, except `vjp`."""
     names = FIELDS["Exported"]
     unique = names[UNIQUE_AVALS : OUT_SHARDINGS_IDXS + 1]
     since = {"nr_devices": WIDE_NR_DEVICES, **dict.fromkeys(unique, INDICES), "jax_version": _NAMES_JAX}
@@ -44,8 +44,8 @@ def fields_of(number: int) -> tuple[str, ...]:
 
 
 def wire_version(number: int) -> int:
-    """Return the value of the field `serialization_version` in the format `number`.
+    """Return the value that the field `serialization_version` has in the format `number`.
 
-    Before format 12, several formats share a value.
+    Before format 12, several formats have the same value.
     """
     return number if number >= _NAMES_JAX else 3 if number >= WIDE_NR_DEVICES else min(number, 2)

@@ -50,7 +50,7 @@ NOT_ADDED = "not added"
 
 @dataclass(frozen=True)
 class Adopted:
-    """The outcome for an artifact: its golden, or the problem why it has none.
+    """The outcome of adopting an artifact: its golden, or the problem that prevented one.
 
     `status` is a `WriteStatus`, or `NOT_ADDED`; `remarks` are about its arrays and its first runs.
     """
@@ -83,7 +83,7 @@ class _Draft:
 
     @property
     def computes(self) -> bool:
-        """Whether its writer has to compute its outputs."""
+        """Whether the writer still has to compute the draft's outputs."""
         origin = self.manifest.origin
         return origin is not None and origin.outputs == "replayed"
 
@@ -92,8 +92,8 @@ class _Draft:
 class Adoption:
     """How artifacts are adopted: into which store, under which policy.
 
-    With `replay`, each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens
-    may be replaced. `dims` has sizes of symbolic dimensions for artifacts without sizes of their own. `symbols`
+    With `replay`, each golden is first run by its own writer, and its noise is measured. `replace` has the cases whose
+    goldens may be replaced. `dims` has sizes of symbolic dimensions for artifacts without sizes of their own. `symbols`
     collects the dimensions for which sizes were needed. `notify` gets a line about what happens.
     """
 
@@ -108,7 +108,7 @@ class Adoption:
     def adopt(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
         """Yield the outcome of each candidate, in order; a failure does not stop the others, and leaves nothing behind.
 
-        An error among the candidates stands for an artifact that is already known to be unfit.
+        An error among the candidates stands for an artifact that cannot become a golden.
         """
         names: dict[str, Candidate] = {}
         drafts: list[_Draft | Adopted] = []
@@ -156,9 +156,9 @@ class Adoption:
     def check_replaces_nothing(self, candidate: Candidate, draft: _Draft | None = None) -> None:
         """Raise `GoldenError` if a candidate would replace a golden that must stay.
 
-        A golden must stay if a test wrote it, or if its artifact or, as a draft shows, its arrays differ. A golden may
-        be written again if its noise was not measured or if it is damaged. Raises `ExportCompatError` for an artifact
-        that cannot be read.
+        A golden must stay if a test wrote it, or if the candidate has another artifact or, as the draft shows, other
+        arrays. Any other golden may be written again, for example because it is damaged or its noise was not measured.
+        Raises `ExportCompatError` for an artifact that cannot be read.
         """
         if draft:
             artifact, writer = draft.artifact, draft.manifest.writer
@@ -205,8 +205,8 @@ class Adoption:
             )
         if computes and not self.replay:
             raise GoldenError(
-                f"{artifact.name}: expected its outputs, found none. Its writer can compute them, but not with "
-                "--no-replay."
+                f"{artifact.name}: expected its outputs, found none. Give them, or leave out --no-replay: then its "
+                "writer computes them."
             )
         origin = None
         if candidate.inputs is None or computes:
@@ -227,7 +227,7 @@ class Adoption:
     ) -> tuple[list[Leaf], dict[str, int]]:
         avals = envelope_of(artifact).in_avals
         if candidate.outputs is not None:
-            raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none.")
+            raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none. Give both or none.")
         self.symbols.update(symbols := dimension_names(avals))
         dims = {symbol: size for symbol, size in self.dims.items() if symbol in symbols}
         try:
@@ -236,7 +236,7 @@ class Adoption:
             raise GoldenError(f"{artifact.name}: {error}") from None
 
     def _stored_already(self, draft: _Draft) -> Golden | None:
-        """Return the stored golden that equals this draft, as far as the draft's files are known, or None."""
+        """Return the stored golden that equals a draft, or None; outputs that are still to be computed do not count."""
         for golden in self.store.generations(draft.manifest.case):
             stored = golden.manifest
             if self.replay and stored.noise is None:  # added without a replay, or its noise could not be measured
@@ -256,11 +256,11 @@ class Adoption:
         return None
 
     def _stored(self, drafts: list[_Draft | Adopted]) -> Iterator[Adopted]:
-        """Run the drafts that are to be run, store those that may be stored, and yield each outcome."""
+        """Run the drafts by their writers if `replay` is set, store those without a problem, and yield each outcome."""
         if self.replay:
-            self._compute_outputs([draft for draft in _open(drafts) if draft.computes])
-            self._measure(_open(drafts))
-            self._replay(_open(drafts))
+            self._compute_outputs([draft for draft in _without_problem(drafts) if draft.computes])
+            self._measure(_without_problem(drafts))
+            self._replay(_without_problem(drafts))
         for draft in drafts:
             if isinstance(draft, Adopted):
                 yield draft
@@ -279,9 +279,9 @@ class Adoption:
                 yield Adopted(status, golden, remarks=tuple(draft.remarks))
 
     def _compute_outputs(self, drafts: list[_Draft]) -> None:
-        """Compute the outputs of drafts, by their writers.
+        """Have the writers of drafts compute their outputs.
 
-        If inputs that were made give NaN or infinities, inputs by the other rules are tried.
+        If made inputs give NaN or infinities, inputs made by the other rules are tried.
         """
         outside = self._run(drafts)
         for rule in RULES[1:]:
@@ -293,7 +293,8 @@ class Adoption:
             draft.problem = (
                 f"{draft.artifact.name}: expected finite numbers, found NaN or infinities in its outputs for all "
                 "inputs that were made: normally distributed, positive, and positive definite ones. Give inputs for "
-                "which it is defined: --inputs NPZ (np.savez(file, *leaves)); they may give NaN or infinities too."
+                "which the function is defined: --inputs NPZ (np.savez(file, *leaves)). With inputs of your own, NaN "
+                "and infinities are accepted."
             )
 
     def _run(self, drafts: list[_Draft]) -> list[_Draft]:
@@ -378,7 +379,7 @@ class Adoption:
             draft.remarks += [remark, draft.noise]
 
 
-def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
+def _without_problem(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
     """Return the drafts that have no problem so far."""
     return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
 

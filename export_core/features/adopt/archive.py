@@ -33,7 +33,7 @@ Size = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One artifact. Paths are relative to the archive's folder, and stay inside it."""
+    """An entry of artifacts.yaml. Paths are relative to the archive's folder, and stay inside it."""
 
     file: str  # What `Exported.serialize()` returned.
     case: str = ""  # The name of the case; empty for the name that follows from the path.
@@ -53,7 +53,7 @@ class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
 
 class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of artifacts.yaml. Artifacts that it does not list are not added."""
+    """The content of artifacts.yaml. Artifacts that it does not list are not added."""
 
     artifacts: tuple[ListedArtifact, ...]  # The artifacts, in the order in which they are added.
 
@@ -108,7 +108,7 @@ class Archive:
     writer: str | None = None
 
     def candidates(self, left_out: LeftOut) -> Iterator[Candidate | GoldenError]:
-        """Yield each artifact, or an error that says what is wrong with it or with its entry in the list.
+        """Yield a candidate for each artifact, or an error that says what is wrong with it or its entry in the list.
 
         Files that are not artifacts are counted in `left_out`.
 
@@ -141,7 +141,7 @@ class Archive:
                 yield self._named(path)
 
     def _named(self, path: Path) -> Candidate:
-        """Return an artifact with the case, the inputs and the outputs that the naming rule gives it."""
+        """Return the candidate with the case, the inputs and the outputs that the naming rule derives from a path."""
         arrays = []
         for pattern in (self.inputs, self.outputs):
             name = pattern.replace(f"{NAME}.", "") if path.stem == IN_A_FOLDER else pattern
@@ -162,9 +162,10 @@ class Archive:
 
 
 def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], Path] = Path) -> Candidate:
-    """Return an artifact with what its entry states; the rest is as in `named`, by the naming rule.
+    """Return the candidate that an entry of artifacts.yaml describes.
 
-    `path` makes a path of a name in the entry. Raises `GoldenError` for specs that cannot be read.
+    What the entry does not state is taken from `named`, the candidate by the naming rule. `path` makes a path of a
+    name in the entry. Raises `GoldenError` for specs that cannot be read.
     """
     return replace(
         named,

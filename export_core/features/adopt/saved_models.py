@@ -27,9 +27,9 @@ _TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)([^,]+)>")
 
 
 def functions_of(candidates: Iterable[Candidate | GoldenError]) -> Iterator[Candidate | GoldenError]:
-    """Yield a candidate for each function in a SavedModel, numbered if there are several.
+    """Yield these candidates, each SavedModel with several functions replaced by a candidate for each function.
 
-    Other candidates are yielded unchanged.
+    The case of such a candidate has the function's number at its end, such as ``model.1``.
     """
     for candidate in candidates:
         functions = 0
@@ -117,9 +117,8 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
 def _avals_of(module: Module, name: str, number: int, *, several: bool) -> tuple[tuple[Aval, ...], tuple[Aval, ...]]:
     """Return the types of the arguments and results of `main`, in the serialization format `number`.
 
-    A module names its symbolic dimensions, but does not say which name each has in a shape. So several cannot be told
-    apart.
-    `several` is whether `main` first takes the index of a platform.
+    `several` is whether `main` first takes the index of a platform. Raises `GoldenError` for several symbolic
+    dimensions: a module lists their names, but does not say which name each size in a shape has.
     """
     constants = (attributes.get(CONSTANT) for f in module.functions for attributes in f.arg_attrs)
     symbols = {name for name in constants if isinstance(name, str)} - {PLATFORM}

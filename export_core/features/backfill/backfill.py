@@ -47,7 +47,7 @@ class Progress:
     _process: subprocess.Popen[bytes] | None = None
 
     def run(self, command: Sequence[str], variables: Mapping[str, str], ended: Path) -> int:
-        """Run pytest, and return its exit code. An exception in this thread, such as Ctrl-C, ends it first.
+        """Run pytest, and return its exit code. An exception in this thread, such as Ctrl-C, first ends pytest.
 
         `ended` is the file that `SESSION_ENDED` names.
         """
@@ -127,7 +127,7 @@ def choose_writers(
 
 
 def title(release: Release, calendar: Calendar) -> str:
-    """Return a writer as text for people: its jax, its jaxlib, when that was built, and why it has another jax."""
+    """Return a writer as text for people: its jax, its jaxlib, when that was built, and why their numbers differ."""
     text = f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
     own = release.jaxlib
     if release.jax == own or release.jax != calendar.release(own).jax or own in calendar.given_jax:
@@ -188,7 +188,7 @@ def write_goldens(
 def update_option(pytest_args: Sequence[str]) -> str:
     """Return the option with which pytest writes goldens: only missing ones, unless its arguments say otherwise.
 
-    What older writers have written is deployed, perhaps, and is replaced only if somebody asks for it.
+    Goldens by older writers may stand for deployed artifacts, so they are replaced only if the arguments ask for it.
     """
     given = [word for word in pytest_args if word.partition("=")[0] == "--update-goldens"]
     return given[-1] if given else "--update-goldens=missing"
@@ -224,7 +224,7 @@ def _run_to_its_end(command: Sequence[str], install: Sequence[str], progress: Pr
 
 
 def foreseen_lines(install: Sequence[str], pytest_args: Sequence[str]) -> Iterator[str]:
-    """Yield what the environments of a backfill will have beside jax, and which modules the tests will lack there."""
+    """Yield lines on what a backfill will install beside jax, and on modules that the tests will lack there."""
     requirements = requirements_here(install)
     none = "" if requirements else "; the working folder has no pyproject.toml"
     yield f"installed beside them: {', '.join(('pytest', *requirements))}{none}"

@@ -21,7 +21,7 @@ _MOST_FILES = 5_000  # So many files of Python are looked at.
 
 
 def project_dependencies(requirement: str) -> list[str] | None:
-    """Return what a requirement that is the project in the working folder requires, such as ``-e.`` or ``.[test]``.
+    """Return the project's dependencies if a requirement, such as ``-e.`` or ``.[test]``, is the working folder.
 
     The list is empty for any other requirement. None if the project does not list its dependencies in pyproject.toml.
     """
@@ -42,11 +42,11 @@ def project_dependencies(requirement: str) -> list[str] | None:
 
 
 def lacking_modules(requirements: Sequence[str], pytest_args: Sequence[str]) -> dict[str, str]:
-    """Return the modules that marked tests import and that no requirement brings along, each with its package here.
+    """Return the modules that marked tests import and that no requirement installs, each with its package here.
 
-    The package is "" for a module that is not installed here. Modules of the project are followed to what they import.
-    What a requirement brings along is known only of packages that are installed here. The result is empty if that
-    cannot be known.
+    The package is "" for a module that is not installed here. Imports by modules of the project count too. What a
+    requirement installs is known only of packages that are installed here. The result is empty if the project does not
+    list its dependencies.
 
     Args:
         requirements: What is installed beside jax, as pip names it.
@@ -58,16 +58,16 @@ def lacking_modules(requirements: Sequence[str], pytest_args: Sequence[str]) -> 
         if own is None:
             return {}
         installed |= {*own, *([] if own or text.startswith("-e") else [text])}
-    names = _brought_along(installed)
+    names = _with_dependencies(installed)
     lacking = {}
-    for module in sorted(_imported(_test_files(pytest_args))):
+    for module in sorted(_imported_modules(_test_files(pytest_args))):
         packages = packages_with(module)
         if module not in sys.stdlib_module_names and names.isdisjoint(map(canonicalize_name, (module, *packages))):
             lacking[module] = next(iter(packages), "")
     return lacking
 
 
-def _brought_along(requirements: Iterable[str]) -> set[str]:
+def _with_dependencies(requirements: Iterable[str]) -> set[str]:
     """Return the names of these packages and of all that they require, as far as they are installed here."""
     names: set[str] = set()
     seen: set[str] = set()
@@ -108,7 +108,7 @@ def _test_files(pytest_args: Sequence[str]) -> list[Path]:
 
 
 def _python_files(path: Path) -> Iterator[Path]:
-    """Yield the files of Python at or below a path, but those of environments and hidden folders."""
+    """Yield the Python files at or below a path, without those of environments and hidden folders."""
     if path.is_file():
         yield path
         return
@@ -130,8 +130,8 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-def _imported(files: Iterable[Path]) -> set[str]:
-    """Return the top-level modules that these files import, and that those of the project import which they import."""
+def _imported_modules(files: Iterable[Path]) -> set[str]:
+    """Return the top-level modules that these files import, directly or through modules of the project."""
     left, seen, others = list(files), set[Path](), set[str]()
     while left:
         file = left.pop()

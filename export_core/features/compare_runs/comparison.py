@@ -75,8 +75,8 @@ class BaselineDifference:
     """The difference between two runs, both judged by the policy of the new run.
 
     `caveats` are reasons why a change may not come from the cell itself. `now` is the new run; its exit code also
-    counts lost bonuses and growth, if the policy forbids them. `grown` is how many cells grew by more than a budget
-    allows. The summary of the `baseline` is unchanged.
+    counts lost bonuses and growth, if the policy forbids them. `grown` is the number of cells whose costs grew by more
+    than a budget allows. The summary of the `baseline` is unchanged.
     """
 
     baseline: Run
@@ -105,9 +105,9 @@ class BaselineDifference:
 
 
 def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
-    """Compare a run with the earlier run in a folder, judged anew by the policy of the new run.
+    """Compare a run with the earlier run in a folder.
 
-    So no difference comes from a change of the policy.
+    The earlier run is judged anew by the policy of the new run, so that no difference comes from a change of policy.
 
     Raises `RunError` if the baseline is not a finished run, is empty, is the new run itself, or shares no cell with it.
     """
@@ -210,7 +210,7 @@ def _level(result: Result) -> int:
 def _badness(result: Result) -> tuple[int, int]:
     """Return a sort key of a result, higher for worse.
 
-    All cells that work are equal: whether a device was there makes no difference.
+    All cells that work have equal keys, whether they were run or only compiled.
     """
     level = _level(result)
     # WORST_FIRST ends with the best: the sign reverses its order.

@@ -220,7 +220,7 @@ def trend_lines(trend: Trend) -> Iterator[str]:
 
 
 def _consumer(drift: GoldenDrift) -> str:
-    """Return what the releases of a drift have in common: ``jaxlib``, ``iree on cuda H100``."""
+    """Return the runtime, platform and device of a drift as text, such as ``jaxlib`` or ``iree on cuda H100``."""
     reader = drift.stretches[0].readers[0]
     return f"{reader.family or f'{JAXLIB}{reader.with_settings}'} {_where(drift)}".rstrip()
 
@@ -230,12 +230,12 @@ def _goldens(count: int, among: str) -> str:
 
 
 def _from_to(before: str, after: str) -> tuple[str, str, str]:
-    """Return two errors as the parts of a line. Equal ones, of other bits, would read as no change."""
+    """Return the parts of a line that says how an error changed; for equal errors, that the bits differ."""
     return before, "->", f"{after}, in other bits " if before == after else f"{after} "
 
 
 def _where(shown: GoldenDrift | CostStep) -> str:
-    """Return the platform, if it is not the writer's, and the device: ``on cuda H100``.
+    """Return the platform, if it is not the writer's, and the device as text, such as ``on cuda H100``.
 
     Empty if there is neither.
     """
@@ -288,7 +288,7 @@ def cost_steps(results: Iterable[Result]) -> Costs:
 
 
 def _by_build_date(releases: Sequence[Release]) -> str:
-    """Return a phrase with the number of releases and the first and the last to be built, of whatever runtime."""
+    """Return a phrase with the number of releases, and the first and last of them by build date."""
     ordered = sorted(releases, key=lambda release: (release.built, release.date_order))
     return (
         f"{plural(len(releases), 'release')} by build date, from {release_name(ordered[0])} to "
@@ -319,7 +319,7 @@ def cost_lines(costs: Costs) -> Iterator[str]:
 
 
 def _row(step: CostStep) -> tuple[str, ...]:
-    """Return the parts of a step's line without its golden; goldens of a case with equal parts share a line."""
+    """Return the parts of the line for a step, without its golden; goldens of a case with equal parts share a line."""
     figure, was, now = step.change.figure, step.change.was, step.change.now
     releases = step.before.label, step.after.label
     if releases[0] == releases[1]:  # one jaxlib with two jax

@@ -73,7 +73,7 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
     Raises:
         ConversionError: Two targets have the same path; or a target would replace an original or a file that is not the
             record of a conversion, or is inside a golden.
-        RunError: A target is a link, or has the place of a file of a golden, of a policy or of a run.
+        RunError: A target is a link, or is a file of a golden, of a policy or of a run.
     """
     used: dict[Path, str] = {}
     originals = {Path(target.name).resolve() for target in targets}
@@ -167,7 +167,7 @@ class Conversions:
         raise type([*faults, *refusals][0])(" ".join(error.message() for error in refusals))
 
     def check(self, target: ConversionTarget) -> None:
-        """Check what can be known without another release, of which nothing is started here.
+        """Check whether a conversion can succeed, as far as this is known without starting another release.
 
         Raises:
             ConversionRefused: The artifact's bytes show that no artifact can be made of it that the reader takes.
@@ -251,7 +251,7 @@ class Conversions:
 
 
 class _NeedsRelease(Exception):  # noqa: N818 - it says what is needed, and is no error
-    """Only a release of jaxlib can say whether a conversion succeeds."""
+    """The signal that a conversion has to rewrite modules, for which a release of jaxlib must be started."""
 
 
 def _not_started(job: ModuleJob) -> RewrittenModules:
@@ -263,8 +263,8 @@ def _source(target: ConversionTarget) -> tuple[Golden | None, Artifact]:
     """Return the golden, if the source is one, and the artifact of a target.
 
     Raises:
-        ConversionRefused: It is a SavedModel.
-        ExportCompatError: It cannot be read.
+        ConversionRefused: The source is a SavedModel.
+        ExportCompatError: The source cannot be read.
     """
     golden = golden_in(target.name) if target.is_golden else None
     artifact = golden.read_artifact() if golden else read(target.name)

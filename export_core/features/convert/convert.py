@@ -82,7 +82,7 @@ class Converted:
     replaced: tuple[str, ...] = ()
 
     def origin(self, original: str) -> ConvertedFrom:
-        """Return the origin as a golden or a record states it; `original` is the SHA-256 of the original artifact."""
+        """Return what a golden or a record states about this conversion; `original` is the original's SHA-256."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
         return ConvertedFrom(original, self.reader.release.name, self.way, self.rewrites, tool, self.module_by)
 
@@ -162,8 +162,8 @@ def _calls_to_replace(
     refusal += f" for {release.title}"
     if release.runtime and artifact.devices > 1:
         raise ConversionRefused(
-            f"{refusal}: it is for {artifact.devices} devices, and {release.title} is called with one. Export the "
-            "function for one device."
+            f"{refusal}: the artifact is for {artifact.devices} devices, and {release.title} is called with one. "
+            "Export the function for one device."
         )
     if DOTS_CRASH.fullmatch(release.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
         raise ConversionRefused(
@@ -244,7 +244,7 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     Raises `ConversionRefused` otherwise.
     """
     if _signature(original) != _signature(converted):
-        raise ConversionRefused("its arguments or results differ from those of the original")
+        raise ConversionRefused("the converted artifact has other arguments or results than the original")
     load = forecast(converted, reader).load
     problems = [
         *_reasons(load),
@@ -254,7 +254,7 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:
-        raise ConversionRefused(f"the converted module contradicts its envelope: {' '.join(new)}")
+        raise ConversionRefused(f"the converted artifact's module does not match its envelope: {' '.join(new)}")
 
 
 def _signature(artifact: Artifact) -> list[object]:

@@ -97,7 +97,7 @@ def convert(
     OUT.converted.json says what it was made of and what was verified.
 
     Exit codes: 0 converted and verified, 1 refused (nothing is written for that reader), 2 bad input, 3 converted and
-    not verified, or no environment could be built. Of several, the first of 2, 1, 3 and 0.
+    not verified, or no environment could be built. For several conversions, the first of 2, 1, 3 and 0.
     """
     from export_core.cli.steps import Steps
     from export_core.features.convert.conversions import Conversions, check_targets, targets_of

@@ -93,8 +93,8 @@ def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
         if all(spec_on(mesh, tiling) is not None for tiling in tiles):
             return AbstractMesh(tuple(mesh.values()), tuple(mesh), ("Auto",) * len(mesh))
     raise ConversionRefused(
-        f"its shardings over {envelope.nr_devices} devices are in XLA's form, which names no axes, and no mesh can "
-        "express them all"
+        f"the artifact's shardings over {envelope.nr_devices} devices are in XLA's form, which names no axes, and no "
+        "mesh can express them all"
     )
 
 
@@ -102,7 +102,7 @@ def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
 class _Target:
     """The format to write, its newest calling convention, and what was rewritten, without duplicates.
 
-    `mesh` gives axes to shardings that exist only in XLA's form; None if they are not to be named.
+    `mesh` gives axes to shardings that exist only in XLA's form; None leaves such shardings unnamed.
     """
 
     number: int
@@ -122,7 +122,8 @@ class _Target:
         """Return an envelope whose fields have the form of the target format; its VJP is not rewritten."""
         if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
             raise ConversionRefused(
-                f"it is for {envelope.nr_devices} devices, and the envelope format of the reader allows at most 32767"
+                f"the artifact is for {envelope.nr_devices} devices, and the reader's envelope format allows at most "
+                "32767"
             )
         checks = envelope.disabled_checks
         if self.number >= INDICES and any(check.kind == "shape_assertions" for check in checks):
@@ -141,8 +142,8 @@ class _Target:
     def _convention(self, version: int) -> int:
         if version < _OLDEST_CONVENTION:
             raise ConversionRefused(
-                f"its calling convention is {version}: before {_OLDEST_CONVENTION}, `main` takes tokens and global "
-                f"constants in other arguments"
+                f"the artifact's calling convention is {version}: before {_OLDEST_CONVENTION}, `main` takes tokens and "
+                "global constants in other arguments"
             )
         if version == self.newest_convention + 1 == 10:
             # jax writes the same module for both. 10 adds only that a caller learns whether Shardy partitions it.
@@ -150,7 +151,8 @@ class _Target:
             return 9
         if version > self.newest_convention:
             raise ConversionRefused(
-                f"its calling convention is {version}, and the newest that the reader knows is {self.newest_convention}"
+                f"the artifact's calling convention is {version}, and the newest that the reader knows is "
+                f"{self.newest_convention}"
             )
         return version
 
@@ -214,7 +216,9 @@ def _proto(sharding: NamedSharding, rank: int) -> bytes:
     """
     spec, sizes = sharding.spec, _sizes(sharding.mesh)
     if spec.reduced or spec.unreduced:
-        raise ConversionRefused(f"it has a reduced or unreduced sharding, which XLA's shardings cannot express: {spec}")
+        raise ConversionRefused(
+            f"the artifact has a reduced or unreduced sharding, which XLA's shardings cannot express: {spec}"
+        )
     axes = [name for part in spec.partitions for name in ([part] if isinstance(part, str) else part or ())]
     is_possible = len(set(axes)) == len(axes) and sizes.keys() >= set(axes) and len(spec.partitions) <= rank
     if not is_possible or 0 in sizes.values():

@@ -48,7 +48,7 @@ def with_conversions(
 ) -> Sequence[Result]:
     """Add the outcome of a conversion to the result of each cell that failed on a CPU (`--convert`).
 
-    Judgements stay.
+    Judgements are unchanged.
 
     Args:
         results: The results of all cells.
@@ -163,7 +163,7 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
 
     def rewrite(job: ModuleJob) -> RewrittenModules:
         jobs.append(job)
-        raise ConversionRefused("its module would have to be rewritten")
+        raise ConversionRefused("the artifact's module would have to be rewritten")
 
     command = f"jaxexport convert {shlex.quote(str(cell.golden.artifact))} --for {cell.reader.name}"
     try:

@@ -106,7 +106,7 @@ class ModuleRewriter:
         except EnvironmentFailed as error:
             jaxlib = self._calendar.newest()
             raise EnvironmentFailed(
-                f"its module has to be rewritten by jaxlib {jaxlib}, whose environment could not be built: "
+                f"the module has to be rewritten by jaxlib {jaxlib}, whose environment could not be built: "
                 f"{error.message()}"
             ) from None
         words = {**structs.asdict(job), "modules": len(job.modules)}
@@ -124,7 +124,7 @@ class ModuleRewriter:
 def exporting_releases(artifact: Artifact, reader: Reader, calendar: Calendar) -> list[str]:
     """Return the jaxlibs that may export an artifact again for a reader, those with the nearest numbers first.
 
-    Raises `ConversionRefused` if there are none; always for several devices, a bare module, or another runtime.
+    Raises `ConversionRefused` if there are none, as for several devices, a bare module, or another runtime.
     """
     envelope, release = artifact.envelope, reader.release
     refusal = f"{artifact.name}: not exported again for {release.title}"

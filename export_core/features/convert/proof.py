@@ -86,7 +86,7 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | Non
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
     """Return a release that may have written the artifact, or the newest if none is known.
 
-    It only names the golden that is replayed.
+    The release only names the golden that is replayed.
     """
     possible = writers(artifact, calendar_entries(calendar))
     release = calendar.release(possible[-1] if possible else calendar.newest())

@@ -23,7 +23,7 @@ from export_core.run.run import Run
 NOT_MEASURED = FindingKind("NOT MEASURED", 7, "bold yellow")
 HEAD = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
 _TO_DO = "`jaxexport report{} --trend cost` shows in which release it began. Then change the program or the budget."
-_TO_DO_WITH_THE_PROGRAM = (
+_TO_DO_IN_PROGRAM = (
     "The writer's release exceeds it too, and so does every other that was measured: none of them began it. Change the "
     "program or the budget."
 )
@@ -118,7 +118,7 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     details = (
         ("goldens", first_lines(lines) if len(goldens) > 1 else ""),
         ("example", writer_and_reader(worst) if len(exceeding) > 1 else ""),
-        ("to do", _TO_DO.format(named_folder(run.folder)) if _began(exceeding, run) else _TO_DO_WITH_THE_PROGRAM),
+        ("to do", _TO_DO.format(named_folder(run.folder)) if _may_be_release(exceeding, run) else _TO_DO_IN_PROGRAM),
         # A growth cannot be reproduced with one cell alone.
         ("reproduce", worst.reproduce if exceeding[worst].against is None else ""),
     )
@@ -128,10 +128,11 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     return Finding(kind, 500_000 + number, sentence, tuple(pair for pair in details if pair[1]), tuple(exceeding))
 
 
-def _began(exceeding: Mapping[Result, Exceeded], run: Run) -> bool:
-    """Return whether a release may have begun what exceeds a limit: one that reads these goldens does not exceed it.
+def _may_be_release(exceeding: Mapping[Result, Exceeded], run: Run) -> bool:
+    """Return whether a change of release may explain why cells exceed a limit.
 
-    True also if the release of a golden's writer was not measured.
+    It may if a cell of the same golden in another release stays within the limit, or if the release of a golden's
+    writer was not measured. Otherwise the program itself exceeds the limit, in every release.
     """
     parts = {result.series: part for result, part in exceeding.items() if result.reader == result.writer.release}
     for result in exceeding:

@@ -36,7 +36,9 @@ class Limit(NamedTuple):
 def with_budgets(
     results: Iterable[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> list[Result]:
-    """Return the results; promised cells that work and exceed a budget become `over-budget`, with the exceeded limits.
+    """Return the results, with promised cells that work and exceed a budget judged `over-budget`.
+
+    Such a result has the exceeded limits.
 
     A growth is measured against the golden's cell in its own writer, if the run has that cell, and against the same
     cell of the `baseline`, if there is one.
@@ -109,7 +111,7 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
 
 
 def _limits_of_cells(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
-    """Return a function that returns a cell's limits: each from the first entry that matches and sets it."""
+    """Return a function that returns a cell's limits, each from the first entry that matches and sets the limit."""
     budgets: Sequence[Budget] = BUDGETS.of(policy)
 
     # Many cells have the same case, writer, reader and platform, and matching globs is slow.

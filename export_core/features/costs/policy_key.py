@@ -16,8 +16,8 @@ Limit = float | None
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The most that some promised cells may cost. A cell that works and costs more is judged `over-budget`.
 
-    For each limit, the first entry counts that matches the cell and sets the limit. A figure that a release or a
-    platform does not report exceeds no limit; the report counts such cells.
+    Each limit of a cell comes from the first entry that matches the cell and sets the limit. A figure that a release or
+    a platform does not report exceeds no limit; the report counts such cells.
     """
 
     cases: Patterns = ("*",)  # Case ids or globs.

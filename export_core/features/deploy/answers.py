@@ -154,10 +154,10 @@ def deployability(
     as_of: datetime.date,
     unmatched: Sequence[tuple[Unmatched, DeploymentTarget]] = (),
 ) -> Deployability:
-    """Return the answer for each artifact in each deployment target that it is asked about in.
+    """Return the answer for each pair of an artifact and a deployment target.
 
     Args:
-        pairs: Each artifact with a target that it is asked about in.
+        pairs: The artifacts and deployment targets to answer for.
         question: What the answers depend on besides.
         as_of: The day that the answers are for.
         unmatched: Patterns in the `cases` of a target that match no golden. Their answer is unknown.
@@ -206,10 +206,10 @@ class _Outlook:
     ran_in: Collection[str]
 
     def around(self, release: str) -> tuple[str, str, bool]:
-        """Return, around a release in which an artifact fails, where the failure begins and where it ends.
+        """Return in which releases the failure of an artifact begins and ends, given a release in which it fails.
 
-        Returns the first failing release, the first later release that works, and whether that is only forecast. A text
-        is empty if nothing is known.
+        Returns the first failing release, the first later release that works, and whether the latter is only forecast.
+        A release is "" if it is not known.
         """
         if not self.works:
             return "", "", False
@@ -224,7 +224,7 @@ class _Outlook:
 
 @dataclass(frozen=True)
 class _Answered:
-    """The answer for a subject in a target; `outlook` is None unless the answer is no."""
+    """The answer for an artifact in a deployment target; `outlook` is None unless the answer is no."""
 
     subject: Subject
     deployment: Deployment
@@ -238,10 +238,10 @@ def _is_pending(answered: _Answered) -> bool:
 
 
 def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[DeploymentTarget], question: Question) -> str:
-    """Return the command that runs what is unknown; empty if nothing is that a run would show.
+    """Return the command that runs the cells whose answers are unknown; empty if a run would answer none.
 
-    What is known is in it only if its results are in the folder that the command replaces, or if the options cannot
-    leave it out: they name readers, cases and writers, and the command runs every golden of these in each reader.
+    The command also runs cells with a known answer if it replaces the folder that has their results. It may run
+    others, since its options name cases, writers and readers, and it runs every golden of these in each reader.
     """
     written = answer_folder(question.results, question.to)
 
@@ -357,7 +357,7 @@ def _accepted_as_known(result: Result, question: Question) -> str:
 def _is_rewritten(subject: Subject, question: Question) -> bool:
     """Return whether an artifact was changed after its export, as its bytes, its golden or the record beside it say.
 
-    How to export it otherwise is then no advice: its original is to be converted.
+    For such an artifact, the advice is to convert its original, not to export it in another way.
     """
     golden = subject.golden or subject.stored
     if made := golden.manifest.converted_from if golden else subject.origin:
@@ -401,7 +401,7 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
 
 
 def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> _Outlook:
-    """Return what is known of an artifact, which fails in a target's release, in each release of what the target runs.
+    """Return in which releases of a target's runtime an artifact works that fails in the target's own release.
 
     Stored results decide first, then forecasts. A forecast alone shows that a release works only if the target's own
     release fails to load the artifact, or an upstream issue names the release that fixed the failure.
@@ -433,7 +433,7 @@ def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> 
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
-    """Return the build dates of all releases of what a target runs, by reader name, the oldest first."""
+    """Return the build dates of all releases of the runtime in a target, by reader name, the oldest first."""
     own = parts_of(target.release)[2]
     if target.reader:
         runtime = runtime_of(target.reader)
@@ -616,7 +616,7 @@ def shown_in(shown_by: str, folder: str) -> str:
 def _adding_command(subject: Subject, question: Question) -> tuple[str, str]:
     """Return the command that makes a golden of a file, and the words for it in a sentence.
 
-    A name in capital letters stands for what its user fills in: the writer's too if the file does not show it.
+    A word in capital letters stands for what the user has to fill in, such as a writer that the file does not show.
     """
     words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
     written_by = find_writer(subject.artifact, question.terms.releases)
@@ -664,8 +664,8 @@ def _command(
 ) -> str:
     """Return the `jaxexport matrix` command that replays the goldens of these artifacts in these targets.
 
-    `limit` is its time limit for a cell; "" for the usual one. It does not repeat a cell whose outcome is in the cache,
-    which has neither that of a timeout nor that of a flaky pass.
+    `limit` is its time limit for a cell; "" for the usual one. The command runs only cells without an outcome in the
+    cache, which stores no timeout and no flaky pass.
     """
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
     # A compiled cell is no answer: where the hardware is missing, the cell is not run.

@@ -103,7 +103,7 @@ def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list
 
     They are a results folder, and those inside it: of the last whole run that was moved there, of a cell that was run
     again by its printed command, and of the runs that answered questions. A folder that the user named (`is_named`) has
-    to have a run of its own, or be the folder of such runs and have one; otherwise reading it raises `RunError`.
+    to have a run, or hold runs that answered questions; otherwise reading it raises `RunError`.
     """
     answers = _folder_of_answers(results)
     inside = sorted(path for path in answers.iterdir() if path.name not in _EARLIER) if answers.is_dir() else []
@@ -173,7 +173,7 @@ def place_of(result: Result) -> Place:
 
 
 def ran(result: Result) -> bool:
-    """Return whether a cell was executed and gave its golden's outputs each time, even if converted first."""
+    """Return whether a cell was executed and gave its golden's outputs each time; a converted artifact counts too."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
 
 
@@ -194,7 +194,7 @@ def require_goldens(
 
     Args:
         stored: All goldens of the folder.
-        written: Those whose writers were built by the day.
+        written: The goldens whose writers were built by the day.
         root: The folder of goldens.
         name: What was asked for, for the error: a case, or the value of `--to`.
         day: The day as of which is asked.
@@ -226,7 +226,7 @@ def unmatched_in(
 ) -> list[tuple[Unmatched, DeploymentTarget]]:
     """Return the patterns of these targets that match no golden, each with its target.
 
-    A target's platform that no golden is for is left out if an answer about an artifact in `pairs` says so already.
+    A target's platform for which there is no golden is left out if the answer for an artifact in `pairs` says so.
     """
     answered = {(target.name, target.platform) for subject, target in pairs if not _runs_on_platform(subject, target)}
     return [
@@ -243,7 +243,7 @@ def written_by(
     """Return the goldens whose writers were built by a day; `notify` gets a sentence about the others.
 
     Raises:
-        DeployingError: The user names none but goldens of later writers.
+        DeployingError: A name means only goldens whose writers were built later.
     """
     later = {golden.id: golden.manifest.writer.built for golden in goldens if golden.manifest.writer.built > day}
     existing = [golden for golden in goldens if golden.id not in later]
@@ -373,8 +373,8 @@ def targets_named(
 def out_of_force(name: str, targets: Sequence[DeploymentTarget], policy: Policy, day: datetime.date) -> dict[str, str]:
     """Return why deployment targets are not in force on a day, by the name of the target.
 
-    They are the target that was named, or for `all` those that `all` leaves out. `targets` are those that `name`, the
-    value of --to, means.
+    They are the target that --to names, or for `--to all` those that it leaves out. `targets` are the targets that
+    `name`, the value of --to, means.
     """
     asked = [target for target in policy.deployed if target not in targets] if name == ALL else targets
     reasons = {target.name: target.out_of_force(day) for target in asked}
@@ -421,7 +421,7 @@ def _example(name: str, file: Path | None) -> str:
 
 
 def _hint(name: str, known: Mapping[str, DeploymentTarget]) -> str:
-    """Return a hint at the deployment target that runs a release, or whose name is similar; empty for neither."""
+    """Return a hint at the deployment target that runs a release, or whose name is similar; empty without either."""
     running = [target.name for target in known.values() if name in (target.release, target.jaxlib)]
     return f" That release runs in {few(running)}." if running else did_you_mean(name, known)
 

@@ -58,8 +58,8 @@ def can_i_deploy(
     and the environment variables that cells get.
 
     A target has to run the goldens that its `cases` match, if they were exported for its platform. Other goldens are
-    listed. They are answered only where all of an exact name, or of a pattern of `cases`, lack that platform, or
-    where the newest of a case lost it. A pattern that matches no golden is unknown. If CASE or FILE is named beside a
+    only listed. They are answered too if all goldens of an exact name, or of a pattern in `cases`, lack the platform,
+    or if a case's newest golden lost it. A pattern that matches no golden is unknown. If CASE or FILE is named beside a
     target, `cases` does not count. Other entries of the policy that match nothing are warnings.
 
     Exit codes: 0 all answers are yes, 1 one is no, 2 bad input, 3 none is no, but one is unknown.

@@ -102,7 +102,7 @@ class DeployedReader(msgspec.Struct, frozen=True):
 
 
 class ForeseenReader(msgspec.Struct, frozen=True):
-    """A reader in use, and which of the goldens that it has to run it is forecast to read and to run."""
+    """A reader in use, and the forecast of how many goldens it reads and runs, of those that it has to run."""
 
     reader: str  # Its name, such as `tensorflow==2.21.0` or, of a jaxlib, `0.9.2`.
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
@@ -165,8 +165,7 @@ def forecast(
         as_of: The first day.
         days: How many days to look ahead.
         deployed: Readers in use besides those of the policy: jaxlibs, releases of other runtimes, or names of
-            deployment
-            targets, also of targets that are not in force.
+            deployment targets, also of targets that are not in force.
 
     Raises:
         ReleaseError: One of `deployed` does not exist on that day.
@@ -235,7 +234,7 @@ def _days_ahead(
 
 
 def _is_tested(version: str, policy: Policy) -> bool:
-    """Return whether the readers of a policy have a jaxlib that is promised to run some golden and has not retired."""
+    """Return whether the `readers` of a policy include a jaxlib, by its version or by a group such as `window`."""
     return any(
         name in GROUPS
         or name.partition("[")[0].partition("-jax")[0] == version
@@ -292,7 +291,7 @@ def _reader_events(
 def _retirements(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, str]]:
-    """Yield each jaxlib that may retire, which is in use only as a reader to test with, and its retirement day."""
+    """Yield each jaxlib that is not in use, as (day, version): tests with this reader may end on that day."""
     written = sorted({golden.manifest.writer.built for golden in goldens})
     in_use = deployed_readers(policy, as_of)
     for version in calendar.versions():
@@ -353,9 +352,9 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """Return the text that distinguishes an entry from others of the same issue.
+    """Return the text that distinguishes an entry of the policy from others of the same issue.
 
-    It has no position in the list, since an event's subject must not change between forecasts.
+    The text does not name the entry's position in the policy, since it must not change between forecasts.
     """
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
@@ -412,8 +411,7 @@ def foreseen_readers(
 ) -> Iterator[ForeseenReader]:
     """Yield, for each of these releases, which goldens it is forecast to read and to run.
 
-    A jaxlib is left out unless there is a golden that it does not read or run. Raises `ReleaseError` for a release that
-    is not known.
+    A jaxlib that reads and runs all goldens is left out. Raises `ReleaseError` for a release that is not known.
     """
     terms = Terms(calendar_entries(calendar))
     read: dict[str, Artifact] = {}
@@ -541,7 +539,7 @@ def deployed_line(reader: DeployedReader) -> str:
 
 
 def foreseen_line(reader: ForeseenReader) -> str:
-    """Return a line that says which goldens a reader is forecast to read and to run, without a full stop."""
+    """Return a line on the goldens that a reader is forecast to read and to run; no full stop ends the line."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     unread, not_run, in_doubt = (
         sum(map(len, by_reason.values())) for by_reason in (reader.unread, reader.not_run, reader.in_doubt)

@@ -26,10 +26,10 @@ _NUMBERS_TO_DO = (
 def wrong_forecasts(run: Run) -> Iterator[Finding]:
     """Yield at most two findings: cells forecast to work that failed, and cells forecast to fail that worked.
 
-    A cell with different numbers does not count if its golden's own writer gives different numbers on this machine too:
-    that says nothing about the knowledge base. Nor does one whose numbers are within the noise, which fails only
-    because the marker or the policy asks for more, for example by `exact`. Nor does one that ended by its time limit,
-    as on a busy machine.
+    A failed cell does not count in three cases, which show nothing wrong in the knowledge base. Its numbers differ, and
+    the golden's own writer gives different numbers on this machine too. Its numbers are within the noise, and it fails
+    only because the marker or the policy asks for more, for example by `exact`. Or it ended by its time limit, as on a
+    busy machine.
     """
     doubtful = {result.golden for result in run.results if fails_in_own_writer(result) and _is_numerics(result)}
     failed = [

@@ -206,15 +206,16 @@ def describe(
     runtimes: bool = True,
     writer: WrittenBy | None = None,
 ) -> Inspection:
-    """Return everything that is known about an artifact.
+    """Return all facts about an artifact that `jaxexport inspect` shows or writes as JSON.
 
     Args:
         artifact: The artifact.
         terms: The releases and the allowed calls.
-        whole: Whether the fields of the envelope are included, which no screen shows.
-        readers: Custom calls are judged for the jaxlibs among them, or for the newest release if there are none.
-        runtimes: Whether other runtimes are asked too, which takes as long as all jaxlibs.
-        writer: The writer; without it, what the bytes show of it.
+        whole: Whether the fields of the envelope are included, which only the JSON has.
+        readers: The readers. Custom calls are judged for the jaxlibs among these, or for the newest release if there
+            are none.
+        runtimes: Whether to find out, too, which releases of other runtimes load the artifact. This doubles the time.
+        writer: The writer, if it is known; if not, it is found from the bytes of the artifact.
 
     Raises:
         ArtifactError: A module of the artifact cannot be read.

@@ -40,7 +40,7 @@ Outcomes = Generator[Replayed, None, None]
 
 @dataclass
 class _Batch:
-    """Cells that travel together, and how many times they were sent."""
+    """Cells that are sent to a machine as one job, and how many times they were sent."""
 
     cells: tuple[Cell, ...]
     sent: int = 0
@@ -68,7 +68,7 @@ def replay_on(
 
     If a job is lost, it is sent once more; if it is lost again, its cells count as not run. If no machine has a
     platform, its cells count as not run at once. A job's goldens are read when it is sent, so that not all are in
-    memory at once. `run` is what the machines do with a job.
+    memory at once. `run` is the function that machines call with a job.
     """
     placed = []
     for cell in cells:

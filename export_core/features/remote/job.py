@@ -36,7 +36,7 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What comes back: an outcome for each cell of the job, in its order, and notes for the user."""
+    """The result of a job: an outcome for each of its cells, in the job's order, and notes for the user."""
 
     outcomes: tuple[Result, ...]
     notes: tuple[str, ...] = ()

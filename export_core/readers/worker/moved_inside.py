@@ -120,9 +120,9 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def refined(lowered: Any) -> Any:
-    """Return the StableHLO module of a lowered call, with static shapes; to change it is to change what is compiled.
+    """Return the StableHLO module of a lowered call, with static shapes. Changes to it change what is compiled.
 
-    Raises `UnreducedError`.
+    Raises `UnreducedError` if the module has unreduced values.
     """
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))

@@ -296,7 +296,9 @@ def test_one_artifact_is_added_without_arrays(bare_archive, jaxexport, writers_h
     assert (ended.code, "expected sizes of its symbolic dimensions (b), found a size of c" in ended.err) == (2, True)
 
 
-def test_a_registered_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd, monkeypatch):
+def test_a_registered_module_is_stored_as_it_was_before_the_replay(
+    bare_archive, jaxexport, writers_here, cwd, monkeypatch
+):
     (cwd / "ours.py").write_text("A = 1\n")
     run = adoption.replay_with_outputs
 
@@ -320,7 +322,7 @@ def test_the_size_of_an_unknown_dimension_is_bad_input(bare_archive, add, writer
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        ("symbolic", ["--no-replay"], "Its writer can compute them, but not with --no-replay"),
+        ("symbolic", ["--no-replay"], "or leave out --no-replay: then its writer computes them"),
         ("sharded", ["--dims", "b=0"], "--dims b=0: expected symbolic dimensions"),
     ],
 )
@@ -333,7 +335,7 @@ def test_inputs_that_cannot_be_made_are_refused(name, words, message, bare_archi
 
 
 def test_the_next_input_rule_is_tried_if_one_gives_nan(bare_archive, add, writers_here):
-    """The Cholesky factor of random numbers is NaN, and of positive ones too."""
+    """The first two rules make random and positive inputs, whose Cholesky factors are NaN."""
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=0)
     assert "  inputs made by rule (positive definite numbers)\n  outputs computed by its own writer\n" in ended.out
@@ -349,7 +351,7 @@ def test_an_artifact_is_refused_if_all_inputs_give_nan(bare_archive, add, writer
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=2)
     assert "expected finite numbers, found NaN or infinities in its outputs for all inputs that were made" in ended.err
-    assert "Give inputs for which it is defined: --inputs NPZ" in ended.err
+    assert "Give inputs for which the function is defined: --inputs NPZ" in ended.err
     assert stored().keys() == {"symbolic/0.9.2-cpu"}
 
 
@@ -374,7 +376,7 @@ def test_an_unpromised_custom_call_is_never_run(bare_archive, add, writers_here)
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
 def test_each_archived_artifact_is_replayed_by_its_writer(archive, add, jaxexport):
-    """With jaxlib 0.9.2, which crashes on a Cholesky factorization in a new process."""
+    """Replay in jaxlib 0.9.2, which crashes on a Cholesky factorization in a new process."""
     for name in ("symbolic", "key", "sharded", "cholesky"):
         shutil.copy(OF_092 / f"{name}.jaxexport", archive)
     ended = add(code=2)

@@ -79,7 +79,7 @@ def test_an_added_golden_has_the_given_arrays_and_verifies(add, tmp_path):
     ("made", "message"),
     [(with_another_dialect, "mhlo (dialect)"), (with_an_unknown_operation, "vhlo.tanh_v9 (operation)")],
 )
-def test_an_artifact_with_an_unknown_part_is_refused(add, tmp_path, made, message):
+def test_an_artifact_that_cannot_be_read_whole_is_refused(add, tmp_path, made, message):
     assert_bad_input(add(made(tmp_path), zeros((4, 4)), zeros((4, 4))), message)
     assert not (tmp_path / "golden").exists()
 
@@ -303,7 +303,7 @@ def test_named_arrays_in_an_npz_are_bad_input(add, tmp_path):
     assert_bad_input(add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3))), "expected arrays named arr_0, arr_1, …")
 
 
-def test_a_golden_is_stored_unreplayed_without_its_writer(add, tmp_path, no_environments):
+def test_a_golden_is_stored_without_replay_if_its_writer_is_unavailable(add, tmp_path, no_environments):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True, code=0)
     assert "new, by jaxlib 0.9.2" in ended.out
     assert "\n  not replayed: the index does not answer" in ended.out
@@ -321,7 +321,7 @@ def test_artifacts_for_other_platforms_are_not_replayed(add, tmp_path):
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
-def test_given_outputs_unlike_the_writers_are_refused(add, tmp_path):
+def test_given_outputs_that_differ_from_the_writers_are_refused(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True, code=2)
     outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", outputs, replay=True)
@@ -349,7 +349,7 @@ def test_the_refusal_of_given_outputs_names_elements_that_differ(add, tmp_path, 
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
-def test_a_crash_of_its_writer_is_reported(add, tmp_path):
+def test_a_crash_in_the_goldens_own_writer_is_reported(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_linear_algebra.test_svd" / "0.6.2-cpu"
     ended = add(
         golden / "artifact.jaxexport", golden / "inputs.npz", golden / "outputs.npz", "--writer", "0.6.2", replay=True

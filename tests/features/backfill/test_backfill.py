@@ -32,7 +32,7 @@ PYTEST = [sys.executable, "-m", "pytest", *backfill._PLUGIN, "-q", "-p", "no:cac
 
 @pytest.mark.matrix
 def test_an_older_writer_writes_a_golden_that_pytest_judges(projects: Projects) -> None:
-    """The jax of this test refuses goldens of 0.6.2; the README's page has one of a release that is promised here."""
+    """Backfill a golden by jaxlib 0.6.2, which this jax refuses; README.md backfills one that it reads."""
     writer = "0.6.2"
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "-k", "wave").code == 0
@@ -98,7 +98,7 @@ def test_backfill_says_how_to_install_a_missing_module(
     assert f"run this command with --install {options}, or write backfill_install: [{added}] into" in message
 
 
-def test_a_missing_part_of_an_installed_package_is_not_installed(
+def test_no_install_is_advised_for_a_missing_submodule(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(projects(test_a="import json.eqnx").folder)
@@ -120,10 +120,10 @@ def test_backfill_replaces_goldens_only_if_asked(words: tuple[str, ...], option:
     assert backfill.update_option(words) == option
 
 
-def test_backfill_names_what_it_left_and_how_to_replace_it(
+def test_backfill_prints_the_command_that_replaces_an_unchanged_golden(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A changed constant fails the test; the golden, which is pinned, is replaced only by the command that is named."""
+    """A changed constant fails the test; only the printed command replaces the golden, which is pinned."""
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "--noise=later", "-k", "wave").code == 0
     before = project.stored()
@@ -183,8 +183,8 @@ TOML = '[project]\nname = "p"\nversion = "1"\ndependencies = ["hypothesis>=6"]\n
         ('[project]\nname = "p"\ndynamic = ["dependencies"]\n', (), ""),  # nobody knows them without a build
     ],
 )
-def test_a_dry_run_names_what_the_tests_will_lack(toml, install, lacking, jaxexport, cwd):
-    """Marked tests count, with what they import of the project; what may be missing there does not."""
+def test_a_dry_run_names_packages_that_the_tests_import_but_will_lack(toml, install, lacking, jaxexport, cwd):
+    """Imports of marked tests and of the modules they import count; optional imports and other tests do not."""
     Path("tests").mkdir()
     Path("tests/test_a.py").write_text(
         "import jax, numpy, os, pytest\nfrom model.net import f\ndef test_f(export_golden):\n    import eqnx.nn\n"

@@ -57,7 +57,7 @@ WAYS = {
     "Ctrl-C": (os.killpg, signal.SIGINT),
     "timeout": (as_timeout, signal.SIGTERM),
 }
-"""How a supervisor ends the command, how another does, how a terminal interrupts it with its pytest, and `timeout`."""
+"""Ways to end a backfill: a signal to the command alone, Ctrl-C to it and its pytest, or `timeout` of coreutils."""
 
 
 class Backfill:
@@ -87,7 +87,7 @@ class Backfill:
         )
 
     def pytest(self) -> int:
-        """Return the process id of its pytest, when that runs the test that ends by itself only after minutes."""
+        """Wait until its pytest runs the slow test, and return the process id of that pytest."""
         wait_for(lambda: self._pid.exists() or self.process.poll() is not None, "that test")
         assert self._pid.exists(), self.process.communicate()
         return int(self._pid.read_text())

@@ -65,7 +65,7 @@ def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BR
         (COMPILED, KEPT, Change.CHANGED),
     ],
 )
-def test_each_pair_of_results_has_its_kind_of_change(then, now, change):
+def test_an_earlier_and_a_new_result_give_the_kind_of_change(then, now, change):
     assert change_of(then, now) is change
 
 

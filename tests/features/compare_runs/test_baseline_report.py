@@ -55,7 +55,7 @@ def test_similar_changes_are_one_finding():
     assert first.text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
 
 
-def test_the_worst_changes_are_first_and_unchanged_left_out():
+def test_the_worst_changes_come_first_and_unchanged_cells_are_omitted():
     same, gone, new, works, worked = (result(case=f"t.{name}") for name in "abcde")
     changes = findings(
         [same, gone, crash("t.d"), worked], [same, new, works, crash("t.e")], ["the baseline is incomplete"]
@@ -199,7 +199,7 @@ def test_report_accepts_several_baselines(tmp_path, third_run, jaxexport):
 
 
 @pytest.mark.browser
-def test_the_names_of_two_runs_do_not_overlap(opened):
+def test_the_labels_of_two_runs_in_a_chart_do_not_overlap(opened):
     page = opened(shown=compared([result(message="then")], [result(message="now")]))
     expect(page.locator("#over-time summary")).to_have_text("1 case: no cell moved")
     page.locator("#over-time summary").click()

@@ -58,7 +58,7 @@ def test_goldens_whose_bits_never_change_are_only_counted():
     ]
 
 
-def test_goldens_are_counted_apart_for_each_runtime_and_platform():
+def test_goldens_are_counted_separately_by_runtime_and_platform():
     in_iree = of_runtime(read("0.10.0", "a"), "iree==3.13.0", "2026-11-05")
     on_gpu = [read(reader, "a", case="t.g", platform="cuda", device="H100") for reader in ("0.10.0", "0.10.2")]
     cells = [read("0.10.0"), read("0.10.0", "a", case="t.h"), in_iree, *on_gpu]
@@ -94,7 +94,7 @@ def test_a_change_of_bits_names_the_platform_and_the_device():
     assert "  1 x noise -> 1 x noise, in other bits  t.f/0.9.2-cpu on cuda H100" in lines(*on_gpu)
 
 
-def test_the_caption_names_the_last_release_built_of_any_runtime():
+def test_the_caption_names_the_most_recently_built_release():
     cells = [read("0.12.0.1"), of_runtime(read("0.12.0.1", "a"), "tensorflow==2.21.0", "2026-03-05")]
     assert " to jaxlib 0.12.0.1 (built 2026-10-20); " in lines(*cells)[0]
     costs = [costing("0.9.2", temp_bytes=1), costing("0.12.0.1", temp_bytes=9)]
@@ -205,7 +205,7 @@ def test_several_runs_show_what_changed_between_them(jaxexport):
     assert "from run to run" not in jaxexport("report", "b", "--trend", code=0).out
 
 
-def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport):
+def test_the_trend_of_several_runs_lists_changed_errors_and_verdicts(tmp_path, jaxexport):
     crashed = result(case="t.g", reader="0.10.0", verdict=Verdict.CRASH, judgement=Judgement.BROKEN)
     finished(tmp_path / "a", read("0.10.0", "x", 0.0), read("0.10.0", case="t.g"), as_of=day("2026-11-20"))
     finished(tmp_path / "b", read("0.10.0", "x", 412.0), crashed, as_of=day("2026-11-21"))
@@ -223,7 +223,7 @@ def test_numbers_of_several_runs_list_what_their_page_draws(tmp_path, jaxexport)
 
 
 @pytest.mark.parametrize(("second", "what"), [("h1", "bits"), ("h2", "golden")])
-def test_other_bits_of_a_replaced_golden_are_not_called_bits(second, what, tmp_path, jaxexport):
+def test_a_changed_error_is_labelled_golden_if_the_golden_was_replaced(second, what, tmp_path, jaxexport):
     for name, digest, noise in (("a", "h1", 0.5), ("b", second, 3.0)):
         cells = read("0.10.0", name, noise), read("0.12.0", name, noise), read("0.12.0", name, noise)
         other = {"reader": msgspec.structs.replace(cells[2].reader, jax="0.12.0")}
@@ -236,7 +236,7 @@ def test_other_bits_of_a_replaced_golden_are_not_called_bits(second, what, tmp_p
     assert ("golden: 1 golden was written again" in printed) is (what == "golden")
 
 
-def test_a_golden_written_again_with_its_outputs_is_counted_and_not_listed(tmp_path, jaxexport):
+def test_a_rewritten_golden_without_errors_is_counted_but_not_listed(tmp_path, jaxexport):
     for name in "ab":
         finished(tmp_path / name, read("0.10.0", name, 0.0, as_written=True), as_of=day(f"2026-11-2{'ab'.index(name)}"))
     printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
@@ -244,7 +244,7 @@ def test_a_golden_written_again_with_its_outputs_is_counted_and_not_listed(tmp_p
     assert printed.endswith("outputs or another noise; 1 cell as written before and after, not listed\n")
 
 
-def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):
+def test_runs_of_the_same_day_are_labelled_with_their_start_time(tmp_path, jaxexport):
     begun = [datetime.datetime(2026, 11, 20, 14, 5, 2, tzinfo=datetime.UTC)]
     begun += [begun[0] + datetime.timedelta(hours=1), begun[0] + datetime.timedelta(days=1)]
     for name, moment, outputs in zip("abc", begun, "xyz", strict=True):
@@ -259,7 +259,7 @@ def test_runs_of_one_day_are_named_by_when_they_began(tmp_path, jaxexport):
     assert f'<option value="1">{second}</option>' in page
 
 
-def test_other_bits_with_an_equal_error_do_not_read_as_no_change(tmp_path, jaxexport):
+def test_changed_bits_with_an_equal_error_are_shown_as_other_bits(tmp_path, jaxexport):
     for name in "ab":
         finished(tmp_path / name, read("0.10.0", name, 0.5), as_of=day(f"2026-11-2{'ab'.index(name)}"))
     printed = jaxexport("report", "a", "b", "--trend", "numbers", code=0).out
@@ -322,16 +322,16 @@ def test_a_release_without_a_measured_cost_is_skipped():
     assert steps(*cells) == [("0.9.2", "0.10.2", "flops", 1e6, 2e6)]
 
 
-def every(step: float, first: float, count: int = 10) -> list[float]:
+def evenly_spaced(step: float, first: float, count: int = 10) -> list[float]:
     return [first + number * step for number in range(count)]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "figures"),
     [
-        (every(1e-4, 0.01), every(1e-4, 0.03), ["run_seconds"]),
-        ([*every(1e-4, 0.01, 6), *every(1e-4, 0.09, 4)], every(1e-4, 0.02), []),
-        (every(1e-5, 0.01, 20), [0.0103, *every(1e-5, 0.03, 19)], []),
+        (evenly_spaced(1e-4, 0.01), evenly_spaced(1e-4, 0.03), ["run_seconds"]),
+        ([*evenly_spaced(1e-4, 0.01, 6), *evenly_spaced(1e-4, 0.09, 4)], evenly_spaced(1e-4, 0.02), []),
+        (evenly_spaced(1e-5, 0.01, 20), [0.0103, *evenly_spaced(1e-5, 0.03, 19)], []),
     ],
     ids=[
         "three times",
@@ -422,16 +422,16 @@ def test_neighbouring_releases_with_the_same_bits_are_grouped(results, expected)
     assert stretches(*cells(results)) == expected
 
 
-def test_a_writer_that_was_not_run_enters_the_trend_without_error():
+def test_the_trend_gives_a_writer_that_was_not_run_an_error_of_zero():
     (drift,) = number_drift([giving("0.10.0", "a")])
     assert drift.stretches[0].max_abs_error == 0
 
 
-def test_the_trend_on_another_platform_leaves_the_writer_out():
+def test_the_trend_on_another_platform_omits_the_writer():
     assert stretches(*cells("0.10.0 a, 0.10.2 b", platform="cuda")) == ["0.10.0 a", "0.10.2 b"]
 
 
-def test_each_golden_platform_and_device_has_a_trend_of_its_own():
+def test_each_golden_has_one_trend_for_each_platform_and_device():
     results = [
         giving("0.10.0"),
         giving("0.10.0", case="t.other"),
@@ -464,5 +464,5 @@ def test_cells_without_a_comparison_have_no_trend():
     ],
     ids=["after one that agrees", "between two", "before the writer", "none agrees", "within the tolerance"],
 )
-def test_adjacent_wrong_readers_are_one_group_between_right_ones(right, wrong, expected):
+def test_adjacent_releases_with_wrong_numbers_form_one_group(right, wrong, expected):
     assert differing(*(cells(right) if right else ()), *(cells(wrong, wrong=True) if wrong else ())) == expected

@@ -79,7 +79,7 @@ def test_a_bare_module_is_written_for_an_older_stablehlo(tmp_path):
     assert "  - modules written for StableHLO 1.8.5" in ended.out
 
 
-def test_the_error_recognizes_a_pickled_executable(jaxexport):
+def test_a_pickled_executable_is_named_in_the_error(jaxexport):
     Path("compiled.bin").write_bytes(pickle.dumps((b"executable", "in_tree", "out_tree")))
     ended = jaxexport("convert", "compiled.bin", "--for", "0.9.2", "-o", "out", code=2)
     assert "found a Python pickle, as of jax.experimental.serialize_executable" in ended.err
@@ -121,12 +121,12 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
     ("file", "words", "refusal"),
     [
         ("cholesky", ("--for", "0.9.2"), "not converted for jaxlib 0.9.2: lapack_spotrf_ffi crashes jaxlib 0.9.2"),
-        ("sharded", ("--for", "iree==3.13.0"), "not converted for iree 3.13.0: it is for "),
+        ("sharded", ("--for", "iree==3.13.0"), "not converted for iree 3.13.0: the artifact is for "),
         ("mlp", ("--for", "iree==3.13.0", "--via", "export"), "not exported again for iree 3.13.0: expected an"),
         ("sharded", ("--for", "iree==3.13.0", "--via", "auto"), "not exported again for iree 3.13.0: expected an"),
     ],
 )
-def test_a_dry_run_refuses_what_needs_no_run_to_be_refused(file, words, refusal, jaxexport, tmp_path):
+def test_a_dry_run_prints_each_refusal_that_needs_no_conversion(file, words, refusal, jaxexport, tmp_path):
     command = ("convert", str(DATA / "0.12.0.1" / f"{file}.jaxexport"), *words, "-o", "out/new.jaxexport")
     dry, ended = jaxexport(*command, "--dry-run", code=1), jaxexport(*command, code=1)
     assert (dry.out, dry.err) == ("", ended.err)
@@ -156,7 +156,7 @@ def test_a_missing_file_is_one_error_for_all_readers(jaxexport):
     assert ended.err.count("expected a file to read") == 1
 
 
-def test_option_for_accepts_the_name_of_a_deployment_target(convert, refused_golden, here):
+def test_convert_accepts_a_deployment_target_in_the_for_option(convert, refused_golden, here):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: {here.jaxlib}}}]\n")
     words = (refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run")
     assert f"converted for jaxlib {here.jaxlib}\n" in convert(*words, reader="serving", code=0).out
@@ -185,7 +185,7 @@ def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden
 
 
 @pytest.mark.parametrize("file", ["artifact.jaxexport", "golden.yaml", "new.jaxexport", "new/a.jaxexport"])
-def test_converting_into_a_golden_is_bad_input(convert, refused_golden, file):
+def test_writing_a_conversion_into_a_golden_is_bad_input(convert, refused_golden, file):
     before = content_of(refused_golden.folder)
     assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "found one in the golden")
     folder = convert(refused_golden.folder, "-o", refused_golden.folder / "new")
@@ -200,7 +200,7 @@ def test_files_of_runs_and_policies_are_not_overwritten(convert, cwd, name):
     assert (cwd / name).read_text() == "{}"
 
 
-def test_another_file_where_the_record_belongs_is_not_overwritten(convert, cwd):
+def test_convert_does_not_overwrite_a_file_with_the_name_of_its_record(convert, cwd):
     (cwd / "new.jaxexport.converted.json").write_text("notes")
     assert_bad_input(convert(OLD, "-o", "new.jaxexport"), "expected the record of a conversion, found another file")
     assert [path.name for path in cwd.glob("new*")] == ["new.jaxexport.converted.json"]
@@ -370,7 +370,7 @@ def test_inspect_reports_a_damaged_conversion_record(convert, jaxexport, goldens
         ("auto", REWRITTEN, "0.8.1", "converted"),
     ],
 )
-def test_a_missing_environment_is_no_refusal(jaxexport, cwd, monkeypatch, via, artifact, reader, done):
+def test_an_environment_that_cannot_be_built_is_not_a_refusal(jaxexport, cwd, monkeypatch, via, artifact, reader, done):
     monkeypatch.setenv("UV_OFFLINE", "1")
     for name in ("UV_CACHE_DIR", "JAXEXPORT_CACHE"):
         monkeypatch.setenv(name, str(cwd / name))

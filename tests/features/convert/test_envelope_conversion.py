@@ -179,7 +179,7 @@ def resharded(**fields: object) -> Artifact:
     ],
     ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "bypass"],
 )
-def test_converting_a_value_that_the_reader_lacks_is_refused(artifact, jaxlib, reason):
+def test_an_artifact_with_a_value_unknown_to_the_reader_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:
         for_reader(artifact, jaxlib)
     assert ("bypass" in str(refused.value)) is ("bypass" in reason)
@@ -194,7 +194,7 @@ def test_a_disabled_check_unknown_to_the_reader_is_dropped():
     assert re.match(r"envelope of format [1-9, or]+ rewritten in format 12", converted.rewrites[0])
 
 
-def test_a_conversion_into_the_same_format_names_no_change():
+def test_converting_into_the_same_format_reports_no_change_of_it():
     artifact = read(DATA / "0.9.2" / "mlp.jaxexport")
     serialized = [module.serialized() for module in artifact.modules]
     _, notes = rewrite_envelope(artifact, find_reader("0.9.2", CALENDAR), serialized)
@@ -212,7 +212,7 @@ def test_damaged_artifacts_are_refused_or_converted(choose, jaxlib):
     assert load.ok
 
 
-def test_option_for_accepts_only_versions_in_the_calendar():
+def test_the_for_option_accepts_only_versions_in_the_calendar():
     assert find_reader("0.9.2", CALENDAR).release.jaxlib == "0.9.2"
     with pytest.raises(ReleaseError, match=r"--for: jaxlib 0\.9\.22 is not in the release calendar"):
         find_reader("0.9.22", CALENDAR)
@@ -256,7 +256,7 @@ def test_a_conversion_says_why_it_was_needed():
     assert for_reader(MLP, "0.8.1").why.startswith("jax before 0.8.2 refuses serialization version 12; ")
 
 
-def test_named_shardings_are_rewritten_for_readers_that_miss_them():
+def test_named_shardings_are_rewritten_for_readers_without_them():
     both = rewritten(SHARDED, "0.9.2")
     assert for_reader(both, "0.8.3").way == UNCHANGED, "XLA's shardings are beside the named ones"
     named = tuple(sharding._replace(hlo_sharding_proto=None) for sharding in both.envelope.in_shardings)
@@ -280,12 +280,12 @@ def test_a_converted_artifact_must_load_in_its_reader():
 def test_a_converted_module_that_contradicts_avals_is_refused():
     first, *rest = MLP.envelope.in_avals
     other = changed(MLP, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
-    with pytest.raises(ConversionRefused, match="the converted module contradicts its envelope"):
+    with pytest.raises(ConversionRefused, match="the converted artifact's module does not match its envelope"):
         check_converted(MLP, other, READERS["0.12.0.1"], {})
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 
 
-def test_the_refusal_for_an_expired_version_names_jaxs_bypass():
+def test_refusing_an_expired_version_mentions_jaxs_own_bypass():
     checks = (DisabledCheck("shape_assertions"),)
     old = changed(OLD_MLP, calling_convention_version=8, disabled_checks=checks)
     reasons = loads(old, [READERS["0.12.0.1"]])[0].reasons
@@ -304,12 +304,12 @@ def test_the_refusal_for_an_expired_version_names_jaxs_bypass():
         (("tpu",), (DisabledCheck("custom_call", "t"),), False),
     ],
 )
-def test_calls_that_crash_a_reader_on_the_cpu_are_not_taken(platforms, checks, crashes):
+def test_a_custom_call_that_crashes_the_reader_on_cpu_is_reported(platforms, checks, crashes):
     artifact = changed(read(DATA / "0.9.2" / "cholesky.jaxexport"), platforms=platforms, disabled_checks=checks)
     problems = calls_not_taken(artifact, READERS["0.9.2"], {})
     assert any("crashes jaxlib 0.9.2" in problem for problem in problems.values()) is crashes
 
 
-def test_calls_of_a_bare_module_can_crash_a_reader_too():
+def test_a_bare_modules_call_that_crashes_the_reader_is_reported():
     module = read_bytes(read(DATA / "0.9.2" / "cholesky.jaxexport").module.serialized())
     assert all("crashes jaxlib 0.9.2" in problem for problem in calls_not_taken(module, READERS["0.9.2"], {}).values())

@@ -75,7 +75,7 @@ def test_a_conversion_that_crashes_fixes_no_cell(fixed, in_a_bad_reader, refused
     assert "signal 11" in fix.message
 
 
-def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_golden, goldens, here):
+def test_only_failing_cells_are_converted_and_no_judgement_changes(convert, refused_golden, goldens, here):
     cells = [Cell(refused_golden, here, "cpu"), Cell(goldens["both"], here, "cpu")]
     outcomes = [
         new_result(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
@@ -90,7 +90,7 @@ def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_
     assert kept == before[1]
 
 
-def test_only_a_cell_that_needs_one_gets_a_new_artifact(refused_golden, goldens, here, tmp_path):
+def test_only_a_cell_that_needs_conversion_gets_a_new_artifact(refused_golden, goldens, here, tmp_path):
     options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
     cell = Cell(refused_golden, here, "cpu")
     made = converted_cell(cell, options, tmp_path / "made", print)
@@ -99,7 +99,7 @@ def test_only_a_cell_that_needs_one_gets_a_new_artifact(refused_golden, goldens,
     assert converted_cell(Cell(goldens["waves"], here, "cpu"), options, tmp_path / "not made", print) is None
 
 
-def test_the_advice_is_to_convert_only_what_needs_it(refused_golden, goldens, here):
+def test_conversion_is_advised_only_if_the_artifact_needs_it(refused_golden, goldens, here):
     options = ReplayOptions(load_calendar())
     command = f"`jaxexport convert {refused_golden.artifact} --for {here.jaxlib} -o OUT`"
     assert remedy(Cell(refused_golden, here, "cpu"), options) == (

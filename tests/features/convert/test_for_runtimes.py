@@ -165,7 +165,7 @@ def test_lapack_calls_are_replaced_by_plain_operations(rewrite):
 
 @reads_the_newest
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_a_tridiagonal_solver_is_replaced_with_its_pivots(rewrite, dtype):
+def test_a_replaced_tridiagonal_solver_still_exchanges_rows(rewrite, dtype):
     rng = np.random.default_rng(0)
     bands = rng.normal(size=(3, 2, 7)).astype(dtype)
     bands[1, 0, ::2] = 0  # only an exchange of rows solves it
@@ -185,8 +185,8 @@ def test_a_tridiagonal_solver_is_replaced_with_its_pivots(rewrite, dtype):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_replaced_functions_of_lapack_are_those_declared():
-    """Rewriting runs without this project: what it replaces is declared apart."""
+def test_the_lapack_functions_that_conversion_replaces_are_declared():
+    """The rewriting program runs without this project, so that the functions it replaces are declared twice."""
     text = (REWRITE.parent / "lapack.py").read_text()
     table = text.partition("\nFAMILIES: ")[2].partition("\n}")[0]
     assert set(re.findall(r'^    "(\w+)": ', table, re.MULTILINE)) == REPLACED | REPLACED_BY_LAPACK
@@ -221,7 +221,7 @@ def test_an_unconvertible_artifact_is_refused_with_a_remedy(artifact, reader, me
         convert(read(artifact), reader, no_module)
 
 
-def test_a_module_of_several_with_a_dot_algorithm_is_refused():
+def test_a_dot_algorithm_in_any_module_of_an_artifact_is_refused():
     artifact = read(golden("test_programs.test_random"))
     artifact.modules += read(golden("test_named_programs.test_dot_precisions")).modules  # as of its first VJP
     with pytest.raises(ConversionRefused, match="a dot with an algorithm crashes"):

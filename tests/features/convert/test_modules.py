@@ -49,13 +49,13 @@ def test_a_rewriter_that_dies_refuses_the_conversion(rewriter, monkeypatch, prog
         rewriter(program)(JOB)
 
 
-def test_without_an_environment_nothing_is_refused(monkeypatch):
+def test_a_rewriter_that_cannot_be_installed_refuses_no_conversion(monkeypatch):
     def fails(self):
         raise EnvironmentFailed("no network")
 
     monkeypatch.setattr(ModuleRewriter, "_newest", fails)
     newest = load_calendar().newest()
-    expected = f"its module has to be rewritten by jaxlib {newest}, whose environment could not be built: no network"
+    expected = f"the module has to be rewritten by jaxlib {newest}, whose environment could not be built: no network"
     with pytest.raises(EnvironmentFailed, match=re.escape(expected)):
         ModuleRewriter(load_calendar(), lambda text: None)(JOB)
 
@@ -73,8 +73,8 @@ def test_rewritten_modules_come_back_in_order(rewriter):
     assert (done.modules, done.by, done.rewrites) == ((b"ba", b"dc"), "1.2.3", ("a",))
 
 
-def test_no_line_of_a_rewriting_program_is_named(monkeypatch, here):
-    """A reader's error would point into this package, and a path of this machine would be in what is deployed."""
+def test_a_rewritten_module_names_no_source_file_of_this_package(monkeypatch, here):
+    """A reader's error would point at such a file, and the deployed module would have a path of this machine."""
     monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
     cholesky = read(DATA / "0.9.2" / "cholesky.jaxexport")
     calls = tuple(call.target for call in cholesky.custom_calls)

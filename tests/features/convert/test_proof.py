@@ -162,7 +162,7 @@ def test_a_proof_says_that_replaced_factorizations_may_change_sign(changes, is_n
         ((1 << 24) + 1, "key<urbg>", False),
     ],
 )
-def test_inputs_for_a_proof_are_made_unless_they_would_be_huge(size, dtype, made, monkeypatch):
+def test_inputs_for_a_proof_are_generated_unless_they_would_be_huge(size, dtype, made, monkeypatch):
     if not made:
         monkeypatch.setattr("export_core.goldens.made_inputs.made_leaf", lambda *of: pytest.fail("they would be huge"))
     envelope = read(ARTIFACTS / NEWEST / "symbolic.jaxexport").envelope
@@ -173,7 +173,7 @@ def test_inputs_for_a_proof_are_made_unless_they_would_be_huge(size, dtype, made
     assert found is None or found.manifest.options.without_outputs
 
 
-def test_made_evidence_names_the_newest_possible_writer():
+def test_generated_evidence_names_the_newest_possible_writer():
     calendar = load_calendar()
     artifact = read(DATA / "0.4.30" / "mlp.jaxexport")
     possible = writers(artifact, calendar_entries(calendar))
@@ -199,7 +199,7 @@ def test_a_converted_golden_drops_the_text_of_a_replaced_module(module_by):
 
 
 @pytest.mark.parametrize("factors", [(), (FactorGroup("svd", (2, 1, 0)),)])
-def test_a_converted_golden_keeps_the_factors_of_its_original(factors):
+def test_a_converted_golden_compares_factors_as_its_original_does(factors):
     before = evidence(SVD_GOLDEN / ARTIFACT, factors=factors)
     assert proof.converted_golden(before, made())[0].factors == (factors or SVD)
 

@@ -141,7 +141,7 @@ NONE_BEGAN = (
     ],
     ids=["every release", "the writer's only", "a later release", "no writer", "another golden", "an older release"],
 )
-def test_no_release_began_what_each_release_exceeds(limit, cells, to_do):
+def test_no_release_is_blamed_for_a_cost_that_all_releases_exceed(limit, cells, to_do):
     policy = Policy(budgets=(Budget(max_temp_bytes=limit),))
     judged = with_budgets(cells, policy)
     (over,) = [one for one in document(judged, summary(policy, *judged)).findings if one.title == "OVER BUDGET"]
@@ -195,7 +195,7 @@ def test_every_limit_loads_and_survives_a_json_round_trip(load):
         ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", ":2: budgets[0].platforms[0]: expected one of cpu, cuda"),
     ],
 )
-def test_a_wrong_budget_gives_one_line_with_its_place(load, text, message):
+def test_a_wrong_budget_is_an_error_of_one_line_with_its_location(load, text, message):
     with pytest.raises(PolicyError) as error:
         load(text)
     assert message in str(error.value)
@@ -269,7 +269,7 @@ def test_a_card_on_the_page_names_the_exceeded_budget(over_budget):
     assert "<b>OVER BUDGET</b>" not in page, "and no finding below the cards"
 
 
-def test_growth_over_a_baseline_is_named_and_fails(tmp_path, jaxexport):
+def test_growth_over_a_baseline_is_printed_and_fails_the_run(tmp_path, jaxexport):
     finished(tmp_path / "old", read("0.10.2", 84_000_000), policy=POLICY)
     finished(tmp_path / "new", read("0.10.2", 168_000_000), policy=POLICY)
     words = "judge", str(tmp_path / "new"), "--baseline", str(tmp_path / "old")
@@ -303,7 +303,7 @@ def test_the_page_draws_costs_and_shows_the_exceeded_budget(opened, over_budget,
     expect(page.locator("#cell-facts")).to_contain_text("temp_bytes 168,000,000, more than 100,800,000")
 
 
-def test_the_cost_table_shows_each_golden_in_its_newest_reader():
+def test_the_cost_table_has_each_golden_in_its_newest_measured_reader():
     old = result(reader="0.10.2", cost=Cost(temp_bytes=1), timings=Timings(compile=9.0))
     new = result(reader="0.12.0", cost=Cost(temp_bytes=2000, flops=5e6), timings=Timings(compile=0.25, run=0.5))
     silent = result(reader="0.12.0.1")

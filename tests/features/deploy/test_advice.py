@@ -53,7 +53,7 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
 
-def test_advice_is_on_a_runtimes_refusal_not_the_writers_crash(project, jaxexport):
+def test_advice_is_for_the_runtimes_refusal_not_the_writers_crash(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: board, reader: iree==3.13.0}]\n")
     new_golden()
     refused = {"stage": Stage.COMPILE, "message": "the custom call lapack_spotrf_ffi is not known"}
@@ -69,7 +69,7 @@ def test_advice_is_on_a_runtimes_refusal_not_the_writers_crash(project, jaxexpor
     assert upgrade["instead"] == [advice]
 
 
-def test_a_no_names_the_known_failure_that_accepts_it(project, ask):
+def test_the_answer_no_mentions_a_known_failure_of_the_policy(project, ask):
     entry = "cases: ['*'], writers: ['*'], readers: ['0.10.2'], verdict: crash, stage: run, message: signal 11"
     who = "reason: starts late, owner: me, issue: '#7', added: 2026-11-01, expires: 2026-12-01"
     with Path("export_compat.yaml").open("a") as policy:
@@ -85,7 +85,7 @@ def test_a_no_names_the_known_failure_that_accepts_it(project, ask):
         assert (f"{accepted} late (owner me, #7)" in out) is is_listed
 
 
-def test_an_unknown_names_what_may_fail_after_loading(project, jaxexport):
+def test_the_answer_unknown_says_what_may_fail_after_loading(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     attention = KEPT.root / "tests.compat.test_models.test_attention" / "0.12.0.1-cpu" / ARTIFACT
     shutil.copy(attention, "attention.jaxexport")
@@ -116,7 +116,7 @@ def test_forecasts_without_results_propose_an_upgrade():
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["forecast", "results"])
 @pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
-def test_a_no_for_lack_of_shardy_names_jaxs_partitioner_flag(reader, built, is_stored, project, jaxexport):
+def test_an_answer_no_for_lack_of_shardy_names_jaxs_partitioner_flag(reader, built, is_stored, project, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
     own = KEPT.root / "tests.compat.test_devices.test_result_on_the_host" / "0.12.0.1-cpu" / ARTIFACT
     new_golden(artifact=own)
@@ -141,7 +141,7 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
     assert helps in out
 
 
-def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport):
+def test_a_failure_by_a_known_issue_has_the_advice_of_that_issue(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     failed = ran(Verdict.ERROR, "0.12.0.1", stage=Stage.RUN, message="not refused", upstream="litert-unchecked-sizes")
     stored(of_runtime(failed, "litert==2.3.0", "2026-10-06"))
@@ -153,7 +153,7 @@ def test_a_failure_in_a_known_way_has_the_advice_of_its_entry(project, jaxexport
     assert f"{CASE}/0.9.2-cpu. Check sizes before the call. NO:" in out
 
 
-def test_a_refusal_in_a_known_way_has_the_advice_to_convert(project, jaxexport):
+def test_conversion_is_advised_for_a_refusal_by_a_known_issue(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.12.0.1}]\n")
     content = {**files(), ARTIFACT: encode(read(ARTIFACTS / "0.6.2" / "mlp.jaxexport").envelope._replace(vjp=None))}
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.6.2"), content)
@@ -180,7 +180,7 @@ def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
 
 
 def test_a_rewritten_file_without_its_record_is_not_advised_to_be_exported(project, jaxexport):
-    """As `jaxexport convert` writes it: the jax that it names writes for a newer StableHLO."""
+    """A rewritten file is recognized by its StableHLO, which is older than what the jax named in it writes."""
     Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: iree==3.0.0}]\n")
     model = KEPT.root / "tests.compat.test_models.test_mlp_with_gradients"
     older, newer = (read(model / f"{writer}-cpu" / ARTIFACT).envelope for writer in ("0.6.2", "0.12.0.1"))
@@ -225,7 +225,7 @@ def test_an_upgrade_that_breaks_other_goldens_names_them(store_two, ask, jaxexpo
     assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)
 
 
-def test_no_upgrade_puts_what_runs_today_in_doubt(project, jaxexport):
+def test_an_upgrade_avoids_releases_that_put_passing_goldens_in_doubt(project, jaxexport):
     content = {**files(), ARTIFACT: (KEPT.root / RANK_8 / ARTIFACT).read_bytes()}
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"), content)
     new_golden()
@@ -235,7 +235,7 @@ def test_no_upgrade_puts_what_runs_today_in_doubt(project, jaxexport):
     assert "serving from jaxlib 0.9.2 to 0.11.1 (foreseen, not run yet)" in out
 
 
-def test_a_release_that_passed_is_proposed_before_a_forecast_one(ask):
+def test_a_release_that_passed_is_preferred_to_a_forecast_one(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", code=1)
@@ -262,7 +262,7 @@ def test_a_known_issue_names_the_release_that_fixed_it(ask):
     assert "known as: LAPACK calls crash in a fresh process, fixed in 0.10.0" in answer["why"]
 
 
-def test_an_artifact_too_new_to_load_is_a_no_without_a_run(ask):
+def test_an_artifact_too_new_to_load_is_answered_no_without_a_run(ask):
     new_golden()
     ended = ask(f"{CASE}/0.12.0.1-cpu", "all", "--json")
     found = msgspec.json.decode(ended.out, type=Deployability)
@@ -273,13 +273,13 @@ def test_an_artifact_too_new_to_load_is_a_no_without_a_run(ask):
     assert [(each.target, each.to) for each in found.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
 
 
-def test_an_artifact_refused_only_when_called_is_answered_no(ask):
+def test_an_artifact_that_loads_but_cannot_be_called_is_answered_no(ask):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.8.1}]\n")
     out = ask(CASE, "serving", code=1).out
     assert "loads, and cannot be called: jax before 0.8.2 finds no number of devices" in " ".join(out.split())
 
 
-def test_a_platform_that_the_artifact_lacks_is_answered_no(ask):
+def test_an_artifact_not_exported_for_the_platform_is_answered_no(ask):
     Path("export_compat.yaml").write_text(GPU)
     ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
@@ -326,7 +326,7 @@ def test_a_new_result_of_a_changed_golden_counts(ask):
     assert "it ran in jaxlib 0.9.2" in ask(CASE, "serving", code=0).out
 
 
-def test_the_advice_for_a_golden_failing_in_its_writer_is_explain(ask):
+def test_explain_is_advised_for_a_golden_that_fails_in_its_writer(ask):
     stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3", max_abs_error=3.0), ran(Verdict.ERROR, "0.10.2"))
     for target, jaxlib in (("serving", "0.9.2"), ("edge", "0.10.2")):
         ended = ask(CASE, target, code=1)
@@ -343,14 +343,14 @@ def test_the_advice_for_a_golden_failing_in_its_writer_is_explain(ask):
 
 
 @pytest.mark.parametrize(("writer", "how"), [("0.12.0.1", "0.10.2 or older"), ("0.9.2", "0.10.2")])
-def test_an_older_release_is_advised_only_for_younger_artifacts(project, ask, writer, how):
+def test_export_with_an_older_jaxlib_is_advised_only_for_newer_writers(project, ask, writer, how):
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, writer))
     stored(ran(Verdict.ERROR, "0.10.2", writer, case=OTHER, stage=Stage.COMPILE, message="no such operation"))
     out = " ".join(ask(OTHER, "edge", code=1).out.split())
     assert f"Conversion does not help: {OTHER}/{writer}-cpu. Export again with jaxlib {how}." in out
 
 
-def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
+def test_each_reason_for_an_answer_no_has_its_own_advice(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
     store = GoldenStore(project / "golden")
     envelope = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope
@@ -371,7 +371,7 @@ def test_each_reason_of_a_no_has_its_own_advice(project, jaxexport):
     ]
 
 
-def test_advised_commands_name_the_policy_and_the_results_asked_about(project, jaxexport):
+def test_advised_commands_repeat_the_given_policy_and_results(project, jaxexport):
     Path("p.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
     write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
     crash = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}

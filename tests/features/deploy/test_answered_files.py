@@ -44,8 +44,8 @@ def test_a_file_without_a_golden_has_only_a_forecast(ask):
     ("writer", "fitting"),
     [("0.12.0.1", " (JAXLIB, which wrote it, is one of 0.11.2, 0.12.0, 0.12.0.1)"), ("0.9.2", "")],
 )
-def test_the_command_for_a_file_names_what_adding_needs(ask, writer, fitting):
-    """It has --writer if the file does not show who wrote it; the answer names those that fit, and what is next."""
+def test_the_command_to_add_a_file_has_writer_option_if_needed(ask, writer, fitting):
+    """The command has --writer if the file does not show its writer; the answer lists the possible writers."""
     Path("export_compat.yaml").write_text("deployed: [{name: new, jaxlib: 0.12.0.1}]\n")
     Path("new.bin").write_bytes((ARTIFACTS / writer / "mlp.jaxexport").read_bytes())
     (answer,) = msgspec.json.decode(ask("new.bin", "new", "--json", code=3).out, type=Deployability).answers
@@ -56,7 +56,7 @@ def test_the_command_for_a_file_names_what_adding_needs(ask, writer, fitting):
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
-def test_a_converted_file_is_a_yes_after_the_printed_command(tmp_path, jaxexport):
+def test_running_the_printed_commands_answers_yes_for_a_converted_file(tmp_path, jaxexport):
     golden = Path("golden", "tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1-cpu")
     shutil.copytree(KEPT.root.parent / golden, tmp_path / golden)
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
@@ -82,7 +82,7 @@ def converted_file(original: Golden, way: str, artifact: str = "0.9.2/mlp") -> N
 OF_CONVERTED = answer_folder(Path(".jaxexport"), "serving of converted/0.9.2")
 
 
-def test_runs_of_a_golden_and_of_its_converted_file_have_two_folders(ask):
+def test_a_golden_and_its_converted_file_run_into_separate_folders(ask):
     converted_file(GoldenStore(Path("golden")).goldens()[0], REWRITTEN)
     asked = msgspec.json.decode(ask(CASE, "serving", "a.jaxexport", "--json", code=3).out, type=Deployability)
     folders = [part.split()[-1] for answer in asked.answers for part in answer.run.split("; ") if " matrix " in part]
@@ -127,7 +127,7 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
-def test_calls_of_a_file_of_unknown_writer_are_not_called_unloadable(ask):
+def test_a_file_of_unknown_writer_has_unpromised_calls_but_should_load(ask):
     data = (ARTIFACTS / "0.9.2" / "symbolic.jaxexport").read_bytes()
     Path("new.bin").write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.\d", b"StableHLO_v1.9.10", data))
     (unknown,) = msgspec.json.decode(ask("new.bin", "serving", "--json", code=3).out, type=Deployability).answers
@@ -138,18 +138,18 @@ def test_calls_of_a_file_of_unknown_writer_are_not_called_unloadable(ask):
 
 
 @pytest.mark.parametrize("folder", [f"golden/{CASE}/0.9.2-cpu", f"golden/{CASE}"], ids=["golden", "case"])
-def test_the_folder_of_a_golden_stands_for_it(ask, folder):
+def test_a_golden_can_be_asked_about_by_its_folder(ask, folder):
     stored(ran(Verdict.PASS, "0.9.2"))
     assert f"{CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2" in ask(folder, "serving", code=0).out
 
 
-def test_a_golden_folder_elsewhere_stands_for_its_artifact(ask):
+def test_a_golden_in_another_golden_folder_can_be_asked_about(ask):
     write_golden(GoldenStore(Path("converted", "0.9.2")), manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1"))
     ended = ask(f"converted/0.9.2/{OTHER}/0.9.1-cpu", "serving", code=3)
     assert f"it is the artifact of {OTHER}/0.9.1-cpu in converted/0.9.2: run that golden" in " ".join(ended.out.split())
 
 
-def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
+def test_the_command_for_a_goldens_file_runs_the_golden_in_its_folder(ask):
     there = GoldenStore(Path("converted", "0.9.2"))
     artifact = write_golden(there, manifest(OTHER, "0.9.1"), files(jaxlib="0.8.1")).artifact
     ended = ask(artifact, "serving", code=3)
@@ -159,7 +159,7 @@ def test_a_file_in_another_goldens_folder_gets_its_goldens_command(ask):
     assert "jaxexport convert" not in ended.out
 
 
-def test_a_no_asks_for_no_run_of_a_golden_elsewhere(ask):
+def test_the_answer_no_for_a_golden_elsewhere_has_no_run_command(ask):
     there = GoldenStore(Path("converted", "0.9.2"))
     content = {**files(jaxlib="0.9.2"), ARTIFACT: (ARTIFACTS / "0.9.2" / "cholesky.jaxexport").read_bytes()}
     artifact = write_golden(there, manifest(OTHER, "0.9.2"), content).artifact
@@ -168,7 +168,7 @@ def test_a_no_asks_for_no_run_of_a_golden_elsewhere(ask):
     assert no.run == ""
 
 
-def test_a_forecast_no_names_the_release_that_does_not_run_it(ask):
+def test_the_forecast_answer_no_names_the_release_and_the_reason(ask):
     artifact = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
     assert f"{artifact}: jaxlib 0.9.2 does not run it: LAPACK calls crash" in " ".join(
         ask(artifact, "serving").out.split()

@@ -28,7 +28,7 @@ def test_without_a_case_each_golden_of_a_target_gets_an_answer(project, jaxexpor
     Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.10.2, cases: [nothing]}]\n")
 
 
-def test_a_case_and_a_jaxlib_name_a_golden(project, jaxexport):
+def test_a_case_with_a_jaxlib_version_names_a_golden(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest(CASE, "0.12.0.1"))
     asked = jaxexport("can-i-deploy", f"{CASE}/0.9.2", "--to", "edge", "--json")
     assert answers(asked) == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -108,7 +108,7 @@ def test_no_target_has_to_run_a_golden_that_must_be_refused(project, jaxexport, 
 
 
 @pytest.mark.parametrize("words", [(), ("*",), (ON_TPU,)], ids=["all", "glob", "name"])
-def test_a_newest_golden_not_exported_for_a_platform_gets_a_no(words, project, jaxexport):
+def test_the_newest_golden_gets_a_no_if_not_exported_for_the_platform(words, project, jaxexport):
     golden_for_tpu()
     write_golden(GoldenStore(project / "golden"), manifest(ON_TPU, "0.12.0.1"))
     target = "{name: trainer, jaxlib: 0.12.0.1, platform: tpu}"
@@ -183,7 +183,7 @@ def test_goldens_written_after_the_asked_day_are_left_out(ask, jaxexport):
     assert f"found {OTHER}/0.12.0.1-cpu, built on 2026-10-20. Choose that day or a later one with --as-of." in ended.err
 
 
-def test_to_all_gives_the_same_answers_as_each_target_alone(project, jaxexport):
+def test_asking_for_all_targets_gives_the_answers_of_each_alone(project, jaxexport):
     Path("export_compat.yaml").write_text(GPU)
     one, every = (answers(jaxexport("can-i-deploy", CASE, "--to", to, "--json", code=1)) for to in ("gpu", "all"))
     assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]
@@ -213,7 +213,7 @@ def test_unmatched_patterns_warn_even_for_targets_not_asked_about(to, ended, pro
     assert "deployed[1] (edge): cases: 'slover' matches no golden." in asked.err
 
 
-def test_each_name_that_means_nothing_is_reported(ask):
+def test_each_name_that_matches_no_case_is_reported(ask):
     first, second = ask("f", "all", "nobody", code=2).err.splitlines()
     assert "f: expected a case" in first
     assert "Did you mean 'tests.test_a.test_f'?" in first

@@ -47,7 +47,7 @@ def test_to_all_checks_the_active_targets_of_a_case(project, ask):
         (", until: 2026-10-31", "2026-10-31", ""),
     ],
 )
-def test_a_target_that_is_not_in_force_has_a_line(entry, day, why, ask):
+def test_a_target_not_in_force_is_mentioned_with_the_reason(entry, day, why, ask):
     Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", f"0.9.2{entry}}}"))
     for to, label in (("serving", "note      "), ("all", "left out  ")):
         printed = ask(CASE, to, "--as-of", day).out

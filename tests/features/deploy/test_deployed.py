@@ -135,7 +135,7 @@ def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("is_converted", [True, False])
-def test_a_folder_of_converted_goldens_misses_no_cases(is_converted, monkeypatch):
+def test_unmatched_cases_give_no_warning_for_converted_goldens(is_converted, monkeypatch):
     made = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "jaxexport") if is_converted else None
     monkeypatch.setattr(session, "verify_goldens", lambda *_, **__: [golden("t.f", converted_from=made)])
     policy = Policy(deployed=(DeploymentTarget("serving", "0.9.2", cases=("nobody", "*")),))

@@ -39,16 +39,16 @@ def test_a_target_inside_the_window_leaves_other_cases_planned():
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
 
-def test_with_readers_named_by_version_targets_add_no_reader():
+def test_targets_add_no_reader_if_readers_are_given_as_versions():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 
-def test_option_only_promised_also_plans_cells_of_targets():
+def test_the_only_promised_option_also_plans_cells_of_targets():
     plan = planned(only="promised")
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 
 
-def test_a_targets_cells_are_planned_only_if_its_platform_is():
+def test_a_targets_cells_are_planned_only_if_its_platform_is_selected():
     both = Options(platforms=("cpu", "cuda"))
     goldens = [golden("a", "0.12.0.1", options=both)]
     targets = (DeploymentTarget(name="gpu", jaxlib="0.9.2", platform="cuda"),)
@@ -56,7 +56,7 @@ def test_a_targets_cells_are_planned_only_if_its_platform_is():
     assert in_release(planned(goldens, targets, platforms=("cpu", "cuda")), "0.9.2") == [("a/0.12.0.1-cpu", ("gpu",))]
 
 
-def test_readers_deployed_without_a_target_is_an_error():
+def test_selecting_deployed_readers_without_targets_is_an_error():
     with pytest.raises(
         MatrixError, match=r"--readers deployed: no deployment target of the policy .* is in force on 2026-11-21"
     ):

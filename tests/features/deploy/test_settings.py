@@ -99,7 +99,7 @@ def test_a_policy_with_a_wrong_setting_is_refused(target, says, jaxexport, cwd):
     assert says in jaxexport("policy", "check", code=2).err
 
 
-def test_a_list_may_have_a_reader_with_settings_before_a_range():
+def test_a_range_after_a_reader_with_settings_stays_one_item():
     assert comma_separated(f"{WIDE},>=0.11,<0.12") == (WIDE, ">=0.11,<0.12")
 
 
@@ -171,7 +171,7 @@ def test_reports_say_that_readers_with_settings_have_no_promise():
     assert cell_sentence(other).endswith("; with such settings, JAX promises nothing.")
 
 
-def test_a_reader_with_settings_has_causes_of_its_own():
+def test_failures_with_and_without_settings_have_different_causes():
     plain, other = judged(Verdict.ERROR, NEWEST), judged(Verdict.ERROR)
     assert (is_own_writer(plain), is_own_writer(other)) == (True, False)
     assert cell_signature(plain) != cell_signature(other)

@@ -25,7 +25,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.run.plan_record import hash_of
 
 
-def test_a_stored_pass_is_a_yes(ask):
+def test_a_stored_pass_is_answered_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "all", code=0)
     assert ended.out.splitlines()[:2] == [
@@ -36,7 +36,7 @@ def test_a_stored_pass_is_a_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
-def test_a_run_that_lacks_required_cells_counts(ask, jaxexport):
+def test_an_answer_counts_a_run_that_lacks_required_cells(ask, jaxexport):
     Path("export_compat.yaml").write_text(f"{POLICY}\nrequired: {{cells: 90}}\n")
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), selection={"whole": False, "cases": [CASE]})
     judged = jaxexport("judge", code=3)
@@ -64,7 +64,7 @@ NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
         ({"comparison": Comparison(rtol=0.45)}, {}, "", "comparison: rtol 0.45"),
     ],
 )
-def test_a_yes_names_the_comparison_and_accepted_weaknesses(ask, changes, outputs, why, accepted):
+def test_the_answer_yes_names_the_comparison_and_accepted_weaknesses(ask, changes, outputs, why, accepted):
     write_golden(GoldenStore(Path("golden")), manifest(CASE, "0.9.2", **changes), {**files(jaxlib="0.9.2"), **outputs})
     stored(ran(Verdict.PASS, "0.9.2"))
     out = " ".join(ask(CASE, "serving", code=0).out.split())
@@ -143,7 +143,7 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
 
 
-def test_the_command_repeats_cells_only_if_it_replaces_their_results(ask):
+def test_the_command_repeats_passed_cells_only_in_the_same_folder(ask):
     for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
         stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
         (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
@@ -192,7 +192,7 @@ def test_runs_for_different_targets_have_folders_of_their_own(project, jaxexport
         assert "YES: 3 yes." in jaxexport("can-i-deploy", "--to", "all", *words, code=0).out
 
 
-def test_a_results_folder_called_deploy_gets_no_deploy_inside(ask):
+def test_no_second_deploy_folder_is_made_inside_a_deploy_folder(ask):
     stored(ran(Verdict.PASS, "0.10.1"), folder="run/deploy")
     for to, folder in (("all", "run/deploy"), ("serving", "run/deploy/serving")):
         for results in ("run/deploy", "run/deploy/"):
@@ -220,7 +220,7 @@ def test_a_whole_run_counts_after_a_part_of_it_was_run_again(ask):
     assert ask(CASE, "serving", code=3).err == ""
 
 
-def test_a_stored_failure_gives_no_and_names_a_working_release(ask):
+def test_a_stored_failure_is_answered_no_with_a_working_release(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
     stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))

@@ -42,7 +42,7 @@ def test_a_timeout_is_unknown_and_run_again_with_more_time(ask):
 
 
 @pytest.mark.parametrize(("limit", "longer"), [("5", ""), ("30", ""), ("480", " --timeout 1920 ")])
-def test_the_next_run_has_more_time_than_the_last(ask, limit, longer):
+def test_the_command_after_a_timeout_has_a_longer_time_limit(ask, limit, longer):
     stored(timed_out("0.10.2", reproduce=f"jaxexport matrix --cases {CASE} --timeout {limit} --no-cache"))
     command = run_line(ask(CASE, "edge", code=3).out)
     assert longer in command
@@ -63,13 +63,13 @@ def test_a_timeout_of_another_golden_does_not_stop_an_upgrade(project, ask):
     assert (upgrade["to"], upgrade["failing"]) == ("0.10.2", [])
 
 
-def test_a_timeout_in_its_own_writer_is_unknown_too(ask):
+def test_a_timeout_in_the_goldens_own_writer_is_also_unknown(ask):
     stored(timed_out("0.9.2"))
     assert answers(ask(CASE, "serving", "--json", code=3)) == [("serving", GOLDEN, "unknown")]
 
 
 @pytest.mark.parametrize("known", ["issue", "listed"])
-def test_a_timeout_known_to_be_no_hiccup_is_a_no(ask, known):
+def test_a_timeout_that_is_a_known_failure_is_answered_no(ask, known):
     changes = {"upstream": "lapack-cold-process"} if known == "issue" else {}
     if known == "listed":
         entry = "{cases: ['*'], writers: ['*'], readers: [0.9.2], verdict: timeout, stage: compile, message: still, "

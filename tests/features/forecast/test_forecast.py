@@ -73,7 +73,7 @@ def test_each_day_lists_its_events():
     assert [each.in_days for each in found.days] == [(each.day - day("2026-11-01")).days for each in found.days]
 
 
-def test_leaving_adopted_goldens_need_a_release_that_is_kept():
+def test_the_forecast_advises_to_keep_a_release_for_adopted_goldens():
     adopted = msgspec.structs.replace(GOLDENS[2].manifest, test="")
     found = look_ahead([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
     texts = {
@@ -145,7 +145,7 @@ def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
 
 
 @pytest.mark.parametrize("as_target", [True, False])
-def test_a_jaxlib_that_only_fails_to_read_goldens_is_forecast(stored_goldens, as_target):
+def test_the_forecast_names_goldens_that_a_jaxlib_cannot_read(stored_goldens, as_target):
     target = DeploymentTarget(name="serving", jaxlib="0.10.2")
     policy, deployed = (Policy(deployed=(target,)), ()) if as_target else (Policy(), ("0.10.2", "0.12.0.1"))
     goldens = [one for one in stored_goldens if "/0.12.0.1" in one.id]
@@ -156,7 +156,7 @@ def test_a_jaxlib_that_only_fails_to_read_goldens_is_forecast(stored_goldens, as
     assert "tests.compat.test_linear_algebra.test_cholesky/0.12.0.1-cpu" in unread
 
 
-def test_a_runtime_foreseen_to_read_no_golden_is_shown_as_reading_none():
+def test_a_runtime_forecast_to_read_no_golden_is_reported_with_reasons():
     reasons = {f"reason {number}": [f"a{number}", *["b"] * number] for number in range(5)}
     nothing = ForeseenReader("litert==2.3.0", ("phone",), None, 15, reasons, {}, {})
     assert foreseen_line(nothing) == (
@@ -190,7 +190,7 @@ def test_the_forecast_counts_goldens_that_may_not_run():
     )
 
 
-def test_accepting_too_much_is_not_counted_as_not_running():
+def test_a_runtime_that_skips_size_checks_is_forecast_to_run_a_golden():
     store = GoldenStore(Path(__file__).parents[3] / "golden")
     goldens = store.generations("tests.compat.test_symbolic_shapes.test_one_dimension")[-1:]
     target = DeploymentTarget(name="robot", reader="iree==3.13.0")
@@ -414,7 +414,7 @@ def test_a_retirement_is_an_event_before_its_day_and_listed_after():
         assert (("2026-12-15", "retires", "0.10.2") in events(found)) is not is_retired
 
 
-def test_a_writers_bar_ends_on_the_day_its_goldens_leave():
+def test_a_writers_bar_ends_on_the_day_its_goldens_leave_the_window():
     wide = figure()
     bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("title") is not None}
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}

@@ -38,7 +38,7 @@ def test_a_converted_artifact_has_no_wrong_forecast():
     assert sentences(result(forecast=NO, converted=True)) == []
 
 
-def test_numbers_wrong_in_the_writer_too_are_no_finding():
+def test_wrong_numbers_that_the_writer_also_gives_are_no_finding():
     readers = ("0.9.2", "0.10.2")
     changed = [result(Verdict.NUMERICS, reader=reader, forecast="yes") for reader in readers]
     assert sentences(*changed) == []

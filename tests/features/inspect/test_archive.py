@@ -56,7 +56,7 @@ def test_artifacts_of_all_folders_below_are_counted(folder, jaxexport):
     assert "left out" not in ended.out
 
 
-def test_several_files_have_the_json_of_a_folder(folder, jaxexport):
+def test_inspect_prints_several_files_as_json_like_a_folder(folder, jaxexport):
     files = [folder / "old.jaxexport", folder / "deep" / "deeper" / "new"]
     objects = [json.loads(line) for line in jaxexport("inspect", *files, "--json", *DAY).out.splitlines()]
     of_folder = [json.loads(line) for line in jaxexport("inspect", folder, "--json", *DAY).out.splitlines()]
@@ -279,7 +279,7 @@ def test_reading_processes_get_no_secrets_or_local_modules(tmp_path, monkeypatch
     assert "PYTHONSAFEPATH" not in os.environ
 
 
-def test_processes_that_read_end_with_a_killed_command():
+def test_reading_processes_end_when_their_command_is_killed():
     program = "import time; from export_core.artifact.folders import in_parallel; "
     program += "list(in_parallel(time.sleep, [1.0] * 1000, 2))"
     command = subprocess.Popen([sys.executable, "-c", f"if __name__ == '__main__': {program}"])

@@ -109,14 +109,14 @@ def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
     assert "guaranteed" not in out
 
 
-def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
+def test_audit_exits_1_for_a_call_that_the_reader_no_longer_guarantees(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
     ended = jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.12.0.1", code=1)
     assert "was guaranteed by jaxlib 0.4.30, and jaxlib 0.12.0.1 no longer guarantees it" in ended.out
     assert jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.4.31").code == 0
 
 
-def test_audit_exits_2_for_a_bad_file_after_the_others(jaxexport, tmp_path):
+def test_audit_checks_all_files_and_exits_2_if_one_is_bad(jaxexport, tmp_path):
     (tmp_path / "none").write_bytes(b"nothing of the kind")
     ended = jaxexport("audit", "none", unlisted(tmp_path), CHOLESKY, code=2)
     assert ended.err.startswith("jaxexport: error: none: ")
@@ -172,8 +172,8 @@ def test_each_named_reader_must_accept_the_custom_calls(jaxexport):
     assert "FAIL  tensorflow 2.21.0 does not compile it" in several.out
 
 
-def test_audit_names_the_runtimes_that_do_not_run_it(jaxexport, tmp_path):
-    """The first line names each of them. It says of `@main` only what is wrong with it."""
+def test_audit_names_runtimes_that_do_not_run_the_artifact(jaxexport, tmp_path):
+    """The first line names each such runtime, and mentions `@main` only if something is wrong with it."""
     runtimes = "tensorflow==2.21.0,iree==3.13.0"
     first = jaxexport("audit", CHOLESKY, "--readers", runtimes, code=1).out.partition("\n")[0]
     assert ": does not run in tensorflow 2.21.0, iree 3.13.0, written by one of jaxlib 0.11.2" in first
@@ -206,11 +206,11 @@ def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_
     assert jaxexport("audit", "golden").code == 0
     assert jaxexport("goldens", "verify").code == 0
     refused = jaxexport("goldens", "verify", "--again", code=2).err
-    assert "--again measures noise that is known: it can only be used with --noise." in refused
+    assert "--again measures noise that is stored already: it can only be used with --noise." in refused
 
 
 def test_a_case_is_audited_with_all_its_goldens(jaxexport, cwd, tmp_path):
-    """A golden of an older release is replayed and deployed too: a gate that sees the newest only would let it pass."""
+    """Older goldens are replayed and deployed too: auditing only the newest one would miss their custom calls."""
     data = encode(read(DATA / "0.9.2" / "cholesky.jaxexport").envelope._replace(vjp=None))
     data = data.replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")
     store = GoldenStore(cwd / "golden")

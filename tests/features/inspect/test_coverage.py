@@ -25,7 +25,7 @@ def rows(folder):
     return coverage(GoldenStore(folder).goldens())
 
 
-def test_coverage_counts_targets_only_on_their_platform(rows):
+def test_coverage_counts_custom_calls_only_on_their_platform(rows):
     def counts(kind: str, name: str) -> list[int]:
         return [len(rows[kind][name].platforms[platform]) for platform in PLATFORMS]
 
@@ -34,7 +34,7 @@ def test_coverage_counts_targets_only_on_their_platform(rows):
     assert counts("primitives", "qr") == [1, 1, 0, 0]
 
 
-def test_goldens_of_one_case_count_once_with_all_writers(folder, jaxexport):
+def test_coverage_counts_a_case_once_and_lists_all_its_writers(folder, jaxexport):
     out = jaxexport("goldens", "list", "--coverage", "--goldens", str(folder)).out
     (line,) = [line for line in out.splitlines() if line.split()[:1] == ["float32"]]
     assert line.split() == ["float32", "1", "1", "1", "0.9.2,", "0.12.0.1"]

@@ -49,7 +49,7 @@ def test_a_changed_signature_is_reported_by_argument(jaxexport):
     assert "derivatives: to order 0 → to order 2" in lines
 
 
-def test_changed_targets_and_disabled_checks_are_reported(jaxexport, tmp_path):
+def test_changed_custom_calls_and_disabled_checks_are_reported(jaxexport, tmp_path):
     out = jaxexport("diff", DATA / "0.12.0.1" / "cholesky.jaxexport", unlisted(tmp_path, switched_off=True)).out
     assert "custom call lapack_spotrf_ffi: × 2: LAPACK routine; guaranteed stable → none" in out
     assert "custom call my_kernel_of_ours:\n  - none\n  + × 2: custom call; UNLISTED: is not" in out
@@ -68,7 +68,7 @@ def test_changed_targets_and_disabled_checks_are_reported(jaxexport, tmp_path):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_field_that_changed_is_one_line(fields, line, jaxexport, tmp_path):
+def test_diff_prints_one_line_for_each_changed_field(fields, line, jaxexport, tmp_path):
     ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp", **fields), code=1)
     assert ended.out.splitlines()[2:] == [line]
 
@@ -159,14 +159,14 @@ ONES = np.ones(3, np.float32)
     ],
     ids=["by name", "keys"],
 )
-def test_each_leaf_with_another_path_is_one_line(jaxexport, tmp_path, function, before, after, lines):
+def test_diff_prints_one_line_for_each_leaf_with_a_changed_path(jaxexport, tmp_path, function, before, after, lines):
     files = [
         exported(tmp_path, function, name, *args, **kwargs) for name, (args, kwargs) in (("a", before), ("b", after))
     ]
     assert jaxexport("diff", *files).out.splitlines()[2:] == lines
 
 
-def test_one_program_of_two_writers_is_the_same(jaxexport):
+def test_diff_finds_the_same_program_by_two_writers_equal(jaxexport):
     case = GOLDEN / "tests.compat.test_calls.test_donated_state"
     lines = jaxexport("diff", case / "0.9.2-cpu" / ARTIFACT, case / "0.12.0.1-cpu" / ARTIFACT, code=1).out.splitlines()
     names = [line.partition(":")[0] for line in lines[2:]]
@@ -174,7 +174,7 @@ def test_one_program_of_two_writers_is_the_same(jaxexport):
     assert lines[5] == SAME
 
 
-def test_what_only_the_second_has_comes_before_its_file(jaxexport):
+def test_operations_only_in_the_second_file_come_before_its_writer(jaxexport):
     lines = jaxexport("diff", DATA / "0.9.2" / "cholesky.jaxexport", MLP).out.splitlines()
     names = [line.partition(":")[0] for line in lines]
     last = max(place for place, name in enumerate(names) if name.startswith("operation vhlo."))
@@ -191,7 +191,7 @@ def goldens(tmp_path, monkeypatch):
     return case.name
 
 
-def test_goldens_are_compared_by_name(jaxexport, goldens):
+def test_diff_accepts_the_names_of_goldens(jaxexport, goldens):
     out = jaxexport("diff", f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu", code=1).out
     assert out.startswith(f"- golden/{goldens}/0.6.2-cpu/artifact.jaxexport, ")
     assert "calling convention: 9 → 10" in out
@@ -237,7 +237,7 @@ def test_inputs_and_outputs_of_goldens_are_compared(jaxexport, tmp_path, factor,
     assert ended.code == 1
 
 
-def test_outputs_within_what_is_allowed_say_so(jaxexport, tmp_path):
+def test_diff_says_that_changed_outputs_are_within_tolerance(jaxexport, tmp_path):
     old, new = written(tmp_path / "old", 0.7), written(tmp_path / "new", 0.7000001)
     out = jaxexport("diff", old, new, code=1).out
     assert "outputs: within what is allowed (max abs error" in out

@@ -32,7 +32,7 @@ KINDS = (
     *("accelerators", "calls", "collectives", "conventions", "effects"),
     *("primitives", "shardings", "targets", "without_outputs"),
 )
-"""The modules of cases that are all shown, since each differs on the screen. Of other modules, one case is shown."""
+"""The test modules of which every case is shown, since each looks different on the screen; of others, one case is."""
 CASES = {
     path.parts[-3] if module.endswith(KINDS) else module: path
     for path in GOLDENS
@@ -293,7 +293,7 @@ def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
-def test_inspect_started_the_fast_way_prints_the_same(option, monkeypatch, capsys):
+def test_inspect_prints_the_same_by_the_fast_and_the_full_entry(option, monkeypatch, capsys):
     import export_core.cli.app
     import export_core.cli.entry
 
@@ -364,7 +364,7 @@ def test_known_reasons_why_a_runtime_may_fail_are_shown(golden, expected):
     assert expected in " ".join(shown.split())
 
 
-def test_the_releases_shipped_for_inspect_are_the_calendars():
+def test_releases_shipped_for_inspect_equal_those_of_the_calendar():
     assert shipped_entries() == calendar_entries(load_calendar())
 
 
@@ -429,7 +429,7 @@ def test_constraints_found_only_in_the_module_are_shown():
     assert "each call checks" in screen(facts)
 
 
-def test_a_differing_convention_of_a_derivative_is_shown():
+def test_inspect_shows_a_derivatives_different_calling_convention():
     artifact = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     assert " (of derivatives" not in screen(describe(artifact, TERMS))
     vjp = artifact.envelope.vjp._replace(calling_convention_version=9)

@@ -158,7 +158,7 @@ def test_a_load_check_of_several_releases_is_an_error(reader):
         export_core.check(CHOLESKY, reader)
 
 
-def test_a_reader_written_jaxlib_equals_version_is_an_error():
+def test_a_reader_given_as_jaxlib_equals_version_is_an_error():
     with pytest.raises(ReleaseError, match=r"^reader: expected a release of jaxlib as its version alone"):
         export_core.check(CHOLESKY, "jaxlib==0.9.2")
 
@@ -303,7 +303,7 @@ def test_custom_calls_are_judged_by_the_readers_list(jaxexport):
 
 
 @pytest.mark.parametrize("readers", [(), ("--readers", "0.12.0.1")], ids=["alone", "with a reader"])
-def test_calls_of_an_unknown_writer_are_never_promised(readers, jaxexport, tmp_path):
+def test_custom_calls_of_an_unknown_writer_are_never_promised(readers, jaxexport, tmp_path):
     path = of_unknown_writer(tmp_path)
     assert jaxexport("audit", path, *readers, code=1).out.count("was not checked, since its writer is not known") == 2
     shown = jaxexport("inspect", path, *readers, code=1 if readers else 0).out
@@ -358,7 +358,7 @@ def test_runtime_releases_of_the_policy_are_readers(tmp_path, monkeypatch):
         ("old", "the deployment target 'old': name what it runs, 0.9.2; `jaxexport can-i-deploy FILE --to old` asks"),
     ],
 )
-def test_readers_option_says_what_to_name_for_a_word(command, word, found, jaxexport):
+def test_readers_option_refuses_a_word_and_suggests_releases(command, word, found, jaxexport):
     targets = "{name: old, jaxlib: 0.9.2}, {name: phone, reader: iree==3.13.0}"
     Path("export_compat.yaml").write_text(f"deployed: [{targets}]\n")
     assert_bad_input(jaxexport(command, MLP, "--readers", word), f"--readers: expected releases, found {found}")

@@ -38,7 +38,7 @@ def facts_of(jaxexport, *words: str | Path):
     return json.loads(ended.out)
 
 
-def standing(jaxexport, path: Path) -> str:
+def standing_of_our_kernel(jaxexport, path: Path) -> str:
     calls = {call["target"]: call["standing"] for call in facts_of(jaxexport, path)["custom_calls"]}
     return calls["my_kernel_of_ours"]
 
@@ -82,9 +82,9 @@ def test_every_command_knows_a_release_that_the_project_adds(jaxexport, tmp_path
 
 def test_every_command_accepts_allowed_calls(jaxexport, tmp_path):
     path = unlisted(tmp_path)
-    assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
+    assert (standing_of_our_kernel(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
     (tmp_path / FILE).write_text(POLICY)
-    assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("allowed", 0)
+    assert (standing_of_our_kernel(jaxexport, path), jaxexport("audit", path).code) == ("allowed", 0)
     assert "allowed: we build it" in jaxexport("inspect", path).out
     assert "allowed: we build it" in jaxexport("diff", MLP, path).out
 
@@ -126,7 +126,7 @@ def stored(folder: Path) -> list[Path]:
 
 
 def test_inspect_parses_an_unchanged_policy_once(project):
-    """The imports take the time of parsing; `nox -s bench -- --only reading` measures it."""
+    """The second inspect imports none of the packages that parse; `nox -s bench -- --only reading` measures it."""
     ended = [
         subprocess.run([sys.executable, "-c", SECOND, "inspect", MLP], capture_output=True, text=True, cwd=project)
         for _ in range(2)
@@ -139,9 +139,9 @@ def test_inspect_parses_an_unchanged_policy_once(project):
 
 def test_a_policy_that_changes_is_parsed_again(jaxexport, project):
     path = unlisted(project)
-    assert standing(jaxexport, path) == "allowed"
+    assert standing_of_our_kernel(jaxexport, path) == "allowed"
     (project / FILE).write_text("windows: {backward: 365}\n")
-    assert standing(jaxexport, path) == "unlisted"
+    assert standing_of_our_kernel(jaxexport, path) == "unlisted"
 
 
 NO_TERMS = b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945\n[]"
@@ -173,7 +173,7 @@ def test_stored_policies_unused_for_long_are_deleted(jaxexport, project):
 def test_inspect_works_without_a_writable_cache(jaxexport, project, monkeypatch):
     (project / "file").write_text("")
     monkeypatch.setenv("JAXEXPORT_CACHE", str(project / "file"))
-    assert standing(jaxexport, unlisted(project)) == "allowed"
+    assert standing_of_our_kernel(jaxexport, unlisted(project)) == "allowed"
 
 
 @pytest.mark.parametrize("variables", [{}, {"XDG_CACHE_HOME": "/somewhere"}, {"XDG_CACHE_HOME": "relative"}])

@@ -33,7 +33,7 @@ def copied(tmp_path) -> Path:
 @pytest.mark.parametrize(
     "words", [("inspect",), ("diff", f"{CASE}/0.6.2-cpu"), ("audit",), ("convert", "--for", "0.9.2", "-o", "new")]
 )
-def test_a_golden_named_in_a_subfolder_is_found_above(words, copied, jaxexport, monkeypatch):
+def test_the_error_in_a_subfolder_names_the_folder_with_the_golden(words, copied, jaxexport, monkeypatch):
     (below := copied.parent / "below").mkdir()
     (below / "golden").mkdir()
     monkeypatch.chdir(below)
@@ -144,7 +144,7 @@ def test_calls_that_a_golden_allows_count_as_promised(copied, jaxexport):
     assert (alone.code, "; not promised: lapack_sgeqp3_ffi; " in alone.out) == (1, True)
 
 
-def test_a_manifest_that_its_artifact_contradicts_is_named(copied, jaxexport):
+def test_a_manifest_field_that_contradicts_the_artifact_is_named(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     path.write_text(path.read_text().replace("  platforms:\n  - cpu\n", "  platforms: [cpu, cuda]\n"))
     wrong = "options.platforms: expected cpu, as in artifact.jaxexport, found cpu, cuda."
@@ -259,7 +259,7 @@ def test_the_noise_of_a_further_call_names_the_call(copied, jaxexport):
     ]  # fmt: skip
 
 
-def test_the_screen_says_of_which_call_no_number_is_compared(copied, jaxexport):
+def test_the_screen_names_a_call_without_compared_numbers(copied, jaxexport):
     case = "tests.compat.test_derivatives.test_integer_inputs"
     shutil.copytree(GOLDEN / case, copied / case)
     assert "derivative by args[1]  float0[]  no values\n" in jaxexport("inspect", case).out
@@ -272,7 +272,7 @@ def test_the_screen_says_of_which_call_no_number_is_compared(copied, jaxexport):
     )
 
 
-def test_the_screen_counts_elements_moved_out_of_proportion(copied, jaxexport):
+def test_the_screen_counts_elements_whose_last_bit_decides(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     text = path.read_text()
     assert "noise:\n" in text

@@ -128,7 +128,7 @@ def test_an_old_reader_is_bisected_towards_the_writer(bisect):
     assert edge(bisection) == ("0.8.2", "0.8.1")
 
 
-def test_the_good_end_is_the_nearest_stored_pass(bisect):
+def test_a_bisection_starts_at_the_nearest_stored_pass(bisect):
     reader = {"case": CASE, "writer": "0.9.2"}
     stored(
         *(result(reader=version, **reader) for version in ("0.9.2", "0.10.0", "0.10.2")),
@@ -140,7 +140,7 @@ def test_the_good_end_is_the_nearest_stored_pass(bisect):
     assert sorted(replay.ran) == ["0.10.2", "0.11.0", "0.11.1"], "on the side of the writer"
 
 
-def test_a_stored_pass_that_fails_here_is_not_the_good_end(bisect):
+def test_a_stored_pass_that_fails_in_the_replay_is_not_used_as_good(bisect):
     stored(result(reader="0.10.2"), result(Verdict.CRASH, reader="0.11.0"))
     bisection = found(bisect(FakeReplay(since("0.10.1")), "--json"))
     assert edge(bisection) == ("0.10.0", "0.10.1")
@@ -171,7 +171,7 @@ def test_bisect_exits_3_without_a_good_and_a_bad_end(endings, message, bisect):
 
 
 @pytest.mark.parametrize("reader", ["0.9.2", "0.11.0"])
-def test_no_release_is_good_if_the_writer_fails_alike(reader, bisect):
+def test_bisect_finds_no_good_release_if_the_writer_fails_alike(reader, bisect):
     everywhere = FakeReplay(among({}, CRASH))
     message = found(bisect(everywhere, "--reader", reader, "--json")).message
     assert "No release can be good: jaxlib 0.9.2 wrote the golden, and it fails there too, so that no" in message
@@ -184,19 +184,19 @@ def test_no_release_is_good_if_the_writer_fails_alike(reader, bisect):
 
 
 @pytest.mark.parametrize("ending", [NOT_RUN, TIMEOUT], ids=["not run", "timed out"])
-def test_bisect_exits_3_if_a_release_between_shows_nothing(bisect, ending):
+def test_bisect_exits_3_if_a_release_between_gives_no_answer(bisect, ending):
     replay = FakeReplay(among({"0.10.2": ending, "0.11.0": CRASH}))
     bisection = found(bisect(replay, "--reader", "0.11.0", "--json"))
     assert (bisection.exit_code, edge(bisection)) == (3, ("0.10.1", "0.11.0"))
     assert bisection.message == "not narrowed down further: no answer from jaxlib 0.10.2"
 
 
-def test_a_bisected_timeout_is_found_among_timeouts(bisect):
+def test_bisecting_a_timeout_finds_the_first_release_that_times_out(bisect):
     replay = FakeReplay(among({"0.10.2": TIMEOUT, "0.11.0": TIMEOUT}))
     assert edge(found(bisect(replay, "--reader", "0.11.0", "--json"))) == ("0.10.1", "0.10.2")
 
 
-def test_a_good_end_that_timed_out_is_no_good_end(bisect):
+def test_a_release_that_times_out_is_not_accepted_as_good(bisect):
     replay = FakeReplay(among({"0.9.2": TIMEOUT, "0.11.0": CRASH}))
     ended = bisect(replay, "--reader", "0.11.0", "--good", "0.9.2")
     assert (ended.code, "tried: 0.9.2 (timeout)" in ended.out + ended.err) == (3, True), ended
@@ -233,7 +233,7 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
     assert "their errors are 10 and 10 in units of noise, and only more than 10 is bad" in " ".join(alike.out.split())
 
 
-def test_an_infinite_error_still_gives_a_threshold(bisect):
+def test_an_infinite_error_still_gives_a_threshold_to_bisect_by(bisect):
     sizes = {"0.10.1": off(3.0), "0.10.2": off(3.5), "0.11.0": off(math.inf, Verdict.NUMERICS)}
     bisection = found(bisect(FakeReplay(among(sizes, off(1.0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
     assert (edge(bisection), bisection.threshold) == (("0.10.1", "0.10.2"), 3.0)
@@ -337,7 +337,7 @@ def is_edge(row: list[IsBad], edge: tuple[int, int]) -> bool:
 
 
 @given(ROWS)
-def test_trying_all_finds_the_last_change_before_the_bad_end(row):
+def test_trying_all_releases_finds_the_last_good_to_bad_change(row):
     edge = edge_in(row)
     assert is_edge(row, edge)
     assert False not in row[edge[1] :]
@@ -448,7 +448,7 @@ def test_bisect_and_reduce_agree_on_failures_that_are_alike(one, other):
         ("numbers", "numerics in stage compare"),
     ],
 )
-def test_the_label_of_a_failure_omits_what_varies(name, label):
+def test_the_label_of_a_failure_omits_details_that_vary(name, label):
     assert label_of(name) == label
 
 

@@ -106,7 +106,7 @@ def test_the_bundles_script_names_a_result_by_its_path(capsys):
     ("measured", "off", "expected"),
     [(0.5, 0.5, True), (0.5, 0.3, True), (0.5, 0.1, False), (None, np.nan, True), (None, 0.5, False)],
 )
-def test_the_bundles_script_compares_by_the_measured_difference(measured, off, expected):
+def test_the_bundles_script_fails_from_half_the_measured_difference(measured, off, expected):
     results, writer = [jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]
     assert bundle_script.differs(results, writer, measured) is expected
 
@@ -284,7 +284,7 @@ def test_a_module_that_cannot_be_written_as_text_is_refused(choice, tmp_path):
         program_in(reduced(tmp_path / "reduced", choice), choice, judged(choice, Verdict.CRASH), refused="it died")
 
 
-def test_a_bundle_measures_no_difference_from_infinity(choice, tmp_path):
+def test_a_bundle_records_no_measured_difference_if_it_is_infinite(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, units=8.0)
     (folder / OUTPUTS).write_bytes(to_npz([leaf_of(np.array([np.inf], np.float32))]))
     assert program_in(folder, choice, judged(choice, Verdict.NUMERICS)).measured is None

@@ -237,7 +237,7 @@ def test_explain_without_arguments_shows_the_only_cause(project, jaxexport, monk
 
 
 def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):
-    """As `report` does: 0.11.0 was built on 2026-07-16, 0.10.2 on 2026-06-17."""
+    """On the asked day, jaxlib 0.10.2 was built and 0.11.0 was not; `report` leaves such readers out too."""
     stored(failing(), failing("0.11.0"))
     shown = jaxexport("explain", "--as-of", "2026-07-01", code=0).out
     assert "read by jax 0.10.2" in shown
@@ -246,7 +246,7 @@ def test_explain_leaves_out_readers_of_a_later_day(project, jaxexport):
     assert "found only later ones. Choose a later --as-of." in too_early
 
 
-def test_explain_counts_causes_as_the_report_of_the_run(project, jaxexport):
+def test_explain_counts_causes_as_the_report_does(project, jaxexport):
     """Cells that fail alike are one cause, whether they are broken, owed or outside the window."""
     broken = [failing(reader, judgement=Judgement.BROKEN) for reader in ("0.10.2", "0.11.0")]
     owed = failing("0.8.1", judgement=Judgement.OWED, promised=False, deployed=("edge",))

@@ -97,7 +97,7 @@ def test_loops_and_called_functions_run_in_double_precision(exact):
     np.testing.assert_array_equal(ordered, np.sort(x)[::-1])
 
 
-def test_random_numbers_stay_those_of_float32(exact):
+def test_the_float64_reference_draws_the_random_numbers_of_float32(exact):
     def function(seed):
         return jax.random.uniform(jax.random.key(seed), (8,))
 
@@ -153,7 +153,7 @@ def test_a_program_of_integers_has_no_reference(editor):
         (1.0, 1.5, "both are far from float64 (1.50e+00 and 1.00e+00): a different sign or order, not rounding"),
     ],
 )
-def test_of_writer_and_reader_the_smaller_error_is_called_nearer(written, read, sentence):
+def test_whichever_of_writer_and_reader_errs_less_is_called_nearer(written, read, sentence):
     """One element of two is wrong, by an error relative to the output."""
     outputs = (leaves(np.float32([1 + error, 1])) for error in (written, read))
     assert sentences(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {sentence}"]
@@ -185,7 +185,7 @@ def test_an_output_is_named_by_its_path():
     assert line.text.startswith("output 0 (result[0]) float64[2]: ")
 
 
-def test_a_contradicted_output_counts_even_if_not_listed():
+def test_an_unlisted_output_still_counts_against_the_stored_outputs():
     outputs = [np.float32([1 + 1e-2, 1]), *[np.float32([1 + 0.5])] * 5]
     read = [np.float32([1, 1]), *[np.float32([1 + 0.4])] * 5]
     lines = nearer(leaves(*outputs), leaves(*read), leaves(*[np.ones(len(one)) for one in outputs]))
@@ -228,7 +228,7 @@ def test_nan_from_the_root_of_a_rounding_error_is_explained(exact):
         ),
     ],
 )
-def test_float64_says_which_side_is_right_about_nan(written, read, reference, sentence):
+def test_float64_shows_if_writer_or_reader_is_right_about_nan(written, read, reference, sentence):
     dtype = np.complex64 if np.iscomplexobj(written) else np.float32
     (line,) = sentences(*(leaves(np.asarray(side, dtype)) for side in (written, read)), leaves(np.asarray(reference)))
     assert [words for words in sentence if words not in line] == []
@@ -277,7 +277,7 @@ def test_calls_on_several_devices_have_no_reference():
         (np.float32([1, 2, 3]), "no reference in double precision: run once more in jaxlib 0.12.0.1, alone, it gives"),
     ],
 )
-def test_the_explanation_is_of_outputs_of_the_repeated_run(read, sentence, monkeypatch):
+def test_the_explanation_is_about_the_outputs_of_the_repeated_run(read, sentence, monkeypatch):
     """If the repeated run gives NaN, the text is about that; if it gives the stored outputs, the text says so."""
     written = (leaf_of(np.float32([1, 2, 3])),)
     monkeypatch.setattr(who_is_right, "from_npz", lambda _: written)

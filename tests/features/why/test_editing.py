@@ -80,7 +80,7 @@ def test_a_branch_replaces_its_conditional(editor, edited):
     assert "stablehlo.exponential" not in edited(BRANCH, regions[1])[1]
 
 
-def test_main_can_end_early_and_return_inner_values(editor, edited):
+def test_main_can_be_cut_short_and_return_inner_values(editor, edited):
     end = editor.summary(parts_of(BRANCH)).edits["end"]
     summary, text = edited(BRANCH, end[1])
     assert summary.names == ("stablehlo.sine", "func.call", "stablehlo.add")
@@ -90,7 +90,7 @@ def test_main_can_end_early_and_return_inner_values(editor, edited):
     assert len(edited(BRANCH, end[2])[0].results) == 1
 
 
-def test_a_value_becomes_an_argument_and_its_operations_go(editor, edited):
+def test_a_value_becomes_an_argument_and_its_operations_are_removed(editor, edited):
     case = editor.summary(parts_of(BRANCH)).edits["value"][2]
     summary, _ = edited(BRANCH, case)
     assert summary.names == ("stablehlo.slice", "stablehlo.concatenate")

@@ -51,7 +51,9 @@ def choice():
         (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)", None),
     ],
 )
-def test_the_stablehlo_interpreter_shows_who_is_right(verdict, outputs, sentence, for_stored, choice, monkeypatch):
+def test_the_stablehlo_interpreter_shows_if_writer_or_reader_is_right(
+    verdict, outputs, sentence, for_stored, choice, monkeypatch
+):
     written = from_npz(choice.cell.golden.folder / OUTPUTS)
     moved = {by: tuple(dataclasses.replace(leaf, data=leaf.data + np.float32(by)) for leaf in written) for by in (1, 2)}
 
@@ -167,7 +169,7 @@ def test_a_dtype_that_a_runtime_lacks_is_advised_once():
     assert len({*found.steps}) == len(found.steps)
 
 
-def test_what_a_conversion_leaves_in_the_way_is_the_cause():
+def test_the_cause_is_what_a_conversion_cannot_remove():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "iree==3.13.0")
     message = "Shardy's dialect, which IREE lacks: take it out with `jaxexport convert`"
     found = explain(choice, judged(choice, Verdict.REFUSED, message=message))
@@ -183,8 +185,8 @@ def test_what_a_conversion_leaves_in_the_way_is_the_cause():
     )
 
 
-def test_a_foreseen_failure_of_a_runtime_is_not_unknown():
-    """No release is to be found, and nothing is to be reported, where none registers the custom call."""
+def test_a_forecast_failure_of_a_runtime_has_its_known_cause():
+    """No release registers the custom call, so neither a bisection nor a bug report is advised."""
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "stablehlo==0.12.0.1")
     found = explain(choice, judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 6 (SIGABRT)"))
     assert found.because == (

@@ -103,7 +103,7 @@ def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, resu
     assert unexpected not in text
 
 
-def test_declaring_a_target_is_not_advised_if_it_is_declared():
+def test_declaring_a_target_is_not_advised_if_it_is_already_declared():
     choice = choice_of(DERIVATIVE, "0.12.0.1", "0.8.1")
     result = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
     assert "`deployed:`" in " ".join(explain(choice, judged(choice, Verdict.ERROR)).earlier)
@@ -206,7 +206,7 @@ def test_the_processor_is_blamed_if_no_reference_contradicts(references, changes
     assert found.earlier == ("A matrix on the processor that reads the golden, on the day it was written.",)
 
 
-def test_replaying_without_flags_that_change_numbers_comes_first():
+def test_replay_without_number_changing_xla_flags_is_advised_first():
     found = own_numbers(processors=f"{BOTH} with XLA_FLAGS=--xla_cpu_enable_fast_math=true", **AT_1_PERCENT)
     assert (found.cause, found.steps[0][:40]) == (FailureCause.STORED, "Replay it without these XLA_FLAGS first:")
 
@@ -255,7 +255,7 @@ def test_no_release_is_blamed_if_reader_and_writer_crash_alike():
     assert not any("bisect" in step or "to JAX" in step for step in found.steps)
 
 
-def test_explaining_a_writer_that_fails_otherwise_is_advised_first():
+def test_explaining_the_writers_own_failure_is_advised_first():
     choice = with_its_writer("0.12.0.1", Verdict.CRASH, **SEGV)
     found = explain(choice, judged(choice, Verdict.NUMERICS, **FAR), references=[READER])
     assert found.cause is FailureCause.NUMBERS
@@ -332,7 +332,7 @@ def test_no_heading_is_printed_without_a_text_below_it():
     assert "What would have shown it earlier" not in "\n".join(explanation_lines(found, choice, 120))
 
 
-def test_the_forecast_of_a_target_would_have_shown_it_earlier():
+def test_explain_names_the_forecast_that_shows_a_failure_earlier():
     choice = choice_of(CHOLESKY, "0.12.0.1", "0.9.2")
     crashed = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
     asked = f"`jaxexport can-i-deploy {CHOLESKY}/0.12.0.1-cpu --to edge"
@@ -374,15 +374,15 @@ def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
         ("rtol 0.001, atol 0 (own/e.yaml:50)", "change what is allowed at own/e.yaml:50, and its reason."),
     ],
 )
-def test_numbers_are_allowed_where_the_matrix_looks(allowed, step):
-    """A marker decides nothing in the matrix, nor does a second rule after the one that decides."""
+def test_advice_to_allow_numbers_names_the_policy_rule_in_force(allowed, step):
+    """In a matrix, the first rule of the policy that matches decides; the marker of the test does not."""
     found = explained(CHOLESKY, *NEWEST, Verdict.NUMERICS, **FAR, allowed=allowed)
     assert f"If the new numbers are as good, {step}" in found.steps
 
 
 @pytest.mark.parametrize("case", ["test_eig", "test_schur"])
-def test_no_conversion_is_advised_that_replaces_no_call(case):
-    """LAPACK's eig and schur crash a reader before 0.10.0, which runs nothing that computes the same."""
+def test_a_conversion_that_replaces_no_custom_call_is_not_advised(case):
+    """LAPACK's eig and schur crash jaxlib before 0.10.0, and a conversion can replace neither there."""
     (golden,) = (each for each in goldens() if each.id == f"tests.compat.test_linear_algebra.{case}/0.12.0.1-cpu")
     choice = choice_of(golden.manifest.case, golden.folder.name, "0.9.2")
     step = remedy(choice.cell, choice.options)
@@ -394,7 +394,7 @@ def test_no_conversion_is_advised_that_replaces_no_call(case):
 
 
 @pytest.mark.parametrize("reader", ["0.8.1", "0.9.2", "0.12.0.1", "iree==3.13.0", "litert==2.3.0"])
-def test_reports_advise_no_conversion_where_explain_does_not(reader):
+def test_reports_advise_a_conversion_only_where_explain_does(reader):
     """Explain asks what a conversion would change; a report and can-i-deploy ask the forecast."""
     on_cpu = [golden for golden in goldens() if "cpu" in golden.manifest.runs_on]
     for golden in on_cpu[::90]:
@@ -412,7 +412,7 @@ def test_reports_advise_no_conversion_where_explain_does_not(reader):
 
 
 @pytest.mark.parametrize("reader", ["0.12.0.1", "0.11.0"], ids=["another reader", "its own writer"])
-def test_a_timeout_is_explained_by_its_limit_and_run_again(reader):
+def test_a_rerun_with_a_longer_limit_is_advised_for_a_timeout(reader):
     found = explained(CHOLESKY, "0.11.0", reader, Verdict.TIMEOUT, stage=Stage.COMPILE, message="after 120 s, killed")
     assert found.cause is FailureCause.TIME_LIMIT
     again, bisect, report = found.steps

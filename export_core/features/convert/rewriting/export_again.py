@@ -20,7 +20,7 @@ LONGEST_REASON = 400
 
 
 def main(folder: Path) -> None:
-    """Export the artifact in a folder again, and write result.json there: by which jaxlib, or why it was refused."""
+    """Export the artifact in a folder again, and write result.json there: the jaxlib that did it, or the refusal."""
     job = json.loads((folder / "job.json").read_text())
     jax.config.update("jax_enable_x64", job["x64"])
     result = {"by": jaxlib.version.__version__}

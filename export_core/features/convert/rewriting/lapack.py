@@ -55,7 +55,7 @@ class Call(NamedTuple):
         """Return a parameter in the old calling convention: the constant operand with this index."""
         owner = self.operands[number].owner
         if owner.name != "stablehlo.constant":
-            raise NotRewritableError("one of its parameters is not a constant")
+            raise NotRewritableError("a parameter of the call is not a constant")
         return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
 
     def is_lower(self) -> bool:
@@ -64,7 +64,7 @@ class Call(NamedTuple):
 
 
 def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter[str]:
-    """Replace every call to one of these targets in place; return how many there were, by a description.
+    """Replace every call to one of these targets in place; return the number of replacements by their description.
 
     Raises `NotRewritableError` if a call cannot be replaced.
     """
@@ -87,7 +87,7 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
 
 
 def _family(target: str) -> str:
-    """Return the name of a function of LAPACK, without the letter of its element type, by its target."""
+    """Return the LAPACK function that a custom-call target calls, without the letter of its element type."""
     match = TARGET.fullmatch(target)
     return match["family"] if match else ""
 
@@ -99,7 +99,7 @@ OWN = {"gtsv": "elimination with LAPACK's exchange of rows"}
 def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:
     match = TARGET.fullmatch(target)
     if match is None or match["family"] not in FAMILIES:
-        raise NotRewritableError("no replacement of it is known")
+        raise NotRewritableError("no replacement of this custom call is known")
     results = [_shape(value.type) for value in operation.results]
     call = Call(bool(match["ffi"]), list(operation.operands), results, _config(operation), platform)
     number, function = FAMILIES[match["family"]]
@@ -110,7 +110,7 @@ def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: s
         jitted = jax.jit(functools.partial(function, call))
         exported = jax.export.export(jitted, platforms=[platform])(*shapes)
     if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in results]:
-        raise NotRewritableError(f"expected the results {results}, found {exported.out_avals} from jax")
+        raise NotRewritableError(f"expected a replacement by jax with results {results}, found {exported.out_avals}")
     part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
     name = mlir.merge_mlir_modules(module, f"converted_{target}", part, dst_symtab=symbols)
     used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
@@ -124,10 +124,12 @@ def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: s
 def _shape(kind: Any) -> Any:
     tensor = ir.RankedTensorType(kind)
     if not tensor.has_static_shape:
-        raise NotRewritableError("it has a dynamic shape")
+        raise NotRewritableError("an operand or result of the call has a dynamic shape")
     dtype = _DTYPES.get(str(tensor.element_type))
     if dtype is None:
-        raise NotRewritableError(f"its element type {tensor.element_type} is none of {', '.join(_DTYPES)}")
+        raise NotRewritableError(
+            f"expected operands and results of the element type {', '.join(_DTYPES)}, found {tensor.element_type}"
+        )
     return jax.ShapeDtypeStruct(tuple(tensor.shape), np.dtype(dtype))
 
 

@@ -44,22 +44,22 @@ def main(folder: Path) -> None:
 
 
 def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
-    """Return the bytecode of one module, rewritten as `job` says; `done` counts the rewrites by a description."""
+    """Return the bytecode of one module, rewritten as `job` says; `done` counts the rewrites by their description."""
     with ir.Context() as context, ir.Location.unknown():
         for dialect in (stablehlo, chlo, sdy):
             dialect.register_dialect(context)
         read = stablehlo.deserialize_portable_artifact
-        module = attempt("the newest jaxlib does not read it", read, context, code)
+        module = attempt("the newest jaxlib does not read the module", read, context, code)
         if job["replace"]:
             import lapack  # type: ignore[import-not-found]  # only this needs jax
 
             done.update(lapack.replace_calls(module, job["replace"], job["platform"]))
         if not job["shardy"]:
             # Written and read once with its meshes, by which groups of devices are spelled out for old versions.
-            module = attempt("it cannot be read again", read, context, written(module, job["stablehlo"]))
-            done.update(shardy.shardings_as_xlas(module))
+            module = attempt("the rewritten module cannot be read", read, context, written(module, job["stablehlo"]))
+            done.update(shardy.rewrite_shardings(module))
         if job["plain"]:
-            done.update(shardy.without_calls(module))
+            done.update(shardy.remove_sharding_calls(module))
         attempt("the rewritten module is not valid", module.operation.verify)
         return written(module, job["stablehlo"])
 
@@ -76,7 +76,7 @@ def written(module: Any, target: str) -> bytes:
                 names |= {named.name for one in ir.ArrayAttr(own[field]) for named in ir.DictAttr(one)}
     # Mixed: dialects other than VHLO stay as they are, for readers that parse them.
     mixed, write = any(name.startswith("sdy.") for name in names), _jax.mlir.serialize_portable_artifact
-    code: bytes = attempt(f"it cannot be written for StableHLO {target}", write, module, target, mixed)
+    code: bytes = attempt(f"the module cannot be written for StableHLO {target}", write, module, target, mixed)
     return code
 
 

@@ -15,17 +15,17 @@ WRITTEN, TAKEN_OUT = "written as XLA's", "taken out, which say nothing"
 Mesh = dict[str, int]
 
 
-def shardings_as_xlas(module: Any) -> Counter[str]:
-    """Rewrite every Shardy sharding of a module in place; return how many of each kind, by a description."""
+def rewrite_shardings(module: Any) -> Counter[str]:
+    """Rewrite Shardy's shardings in a module as XLA's, in place; return the number of rewrites by their description."""
     done: Counter[str] = Counter()
-    meshes = take_meshes(module)
+    meshes = remove_meshes(module)
     while manual := next((x for x in operations(module) if x.name == "sdy.manual_computation"), None):
-        manual_as_xlas(manual, meshes)
+        replace_manual_computation(manual, meshes)
         done["manual computations (shard_map) of Shardy written as XLA's"] += 1
     for operation in operations(module):
         own = attributes(operation)
         if operation.name == "sdy.sharding_constraint":
-            written = constraint_as_xlas(operation, own["sharding"], meshes)
+            written = replace_constraint(operation, own["sharding"], meshes)
             done[f"constraints of Shardy {WRITTEN if written else TAKEN_OUT}"] += 1
             continue
         if operation.name.startswith("sdy."):
@@ -36,11 +36,13 @@ def shardings_as_xlas(module: Any) -> Counter[str]:
         if others := [name for name in own if name.startswith("sdy.") and name != RULE]:
             raise NotRewritableError(f"{operation.name} has {others[0]}, which cannot be expressed as an XLA sharding")
         if operation.name == "func.func":
-            done["shardings of arguments and results written as XLA's"] += function_as_xlas(operation, own, meshes)
+            done["shardings of arguments and results written as XLA's"] += rewrite_function_shardings(
+                operation, own, meshes
+            )
     return +done
 
 
-def without_calls(module: Any) -> Counter[str]:
+def remove_sharding_calls(module: Any) -> Counter[str]:
     """Remove XLA's custom call `Sharding` from a module for one device; return how many were removed."""
     done: Counter[str] = Counter()
     for operation in operations(module):
@@ -52,21 +54,23 @@ def without_calls(module: Any) -> Counter[str]:
     return done
 
 
-def take_meshes(module: Any) -> dict[str, Mesh]:
+def remove_meshes(module: Any) -> dict[str, Mesh]:
     """Remove the meshes from a module, and return them by name."""
     meshes: dict[str, Mesh] = {}
     for operation in [inner.operation for inner in module.body.operations]:
         if operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(operation.attributes["mesh"])
             if list(mesh.device_ids):
-                raise NotRewritableError("it has a mesh whose devices are not in the usual order")
+                raise NotRewritableError(
+                    "the module has a mesh whose devices are not in ascending order, which cannot be rewritten"
+                )
             axes = map(sdy.MeshAxisAttr, mesh.axes)
             meshes[ir.StringAttr(operation.attributes["sym_name"]).value] = {axis.name: axis.size for axis in axes}
             operation.erase()
     return meshes
 
 
-def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> bool:
+def replace_constraint(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> bool:
     """Replace a sharding constraint by the equivalent custom call, or remove it if it has no effect.
 
     Returns whether a custom call was written, which is never so on one device.
@@ -74,7 +78,7 @@ def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -
     value, (text, opened) = operation.operands[0], xla_sharding(sharding, meshes)
     if text is not None:
         with ir.InsertionPoint(operation), operation.location:
-            call = sharded_call("Sharding", value, operation.results[0].type, text)
+            call = new_sharding_call("Sharding", value, operation.results[0].type, text)
         if opened:
             call.attributes["backend_config"] = ir.StringAttr.get(f"unspecified_dims=[{listed(opened)}]")
         value = call.results[0]
@@ -83,14 +87,17 @@ def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -
     return text is not None
 
 
-def sharded_call(target: str, value: Any, kind: Any, text: str) -> Any:
-    """Return a new custom call of XLA's partitioner: `target` turns `value` into a `kind` with the sharding `text`."""
+def new_sharding_call(target: str, value: Any, kind: Any, text: str) -> Any:
+    """Return a new call to `target`, a custom call of XLA's partitioner.
+
+    Its operand is `value`, its result has the type `kind`, and `text` is its sharding in XLA's form.
+    """
     call = stablehlo.CustomCallOp([kind], [value], target).operation
     call.attributes[XLA_SHARDING] = ir.StringAttr.get(text)
     return call
 
 
-def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
+def replace_manual_computation(manual: Any, meshes: dict[str, Mesh]) -> None:
     """Replace a manual computation (`shard_map`) by its body, between custom calls that split and join its arrays."""
     own, block = attributes(manual), manual.regions[0].blocks[0]
     into, out = ([*sdy.TensorShardingPerValueAttr(own[name]).shardings] for name in ("in_shardings", "out_shardings"))
@@ -98,32 +105,38 @@ def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
     axes = {*sdy.ManualAxesAttr(own["manual_axes"])}
     if len(names) != 1 or axes != set(meshes[names.pop()]):
         raise NotRewritableError(
-            "it has a manual computation (shard_map) over some axes of its mesh, which XLA's shardings cannot express"
+            "the module has a manual computation (shard_map) over only some axes of its mesh, which XLA's shardings "
+            "cannot express"
         )
     *body, terminator = [inner.operation for inner in block]
     if any(inner.name == "sdy.sharding_constraint" for inner in body):
-        raise NotRewritableError("it has a sharding constraint inside a manual computation (shard_map)")
+        raise NotRewritableError(
+            "the module has a sharding constraint inside a manual computation (shard_map), which cannot be rewritten"
+        )
     with ir.InsertionPoint(manual), manual.location:
         for value, argument, sharding in zip(manual.operands, block.arguments, into, strict=True):
-            whole = sharded_call("Sharding", value, value.type, manual_edge(sharding, meshes))
-            part = sharded_call("SPMDFullToShardShape", whole.results[0], argument.type, MANUAL)
+            whole = new_sharding_call("Sharding", value, value.type, whole_sharding(sharding, meshes))
+            part = new_sharding_call("SPMDFullToShardShape", whole.results[0], argument.type, MANUAL)
             argument.replace_all_uses_with(part.results[0])
     for inner in body:
         inner.move_before(manual)
     with ir.InsertionPoint(manual), manual.location:
         for value, result, sharding in zip(terminator.operands, manual.results, out, strict=True):
-            part = sharded_call("Sharding", value, value.type, MANUAL)
-            whole = sharded_call("SPMDShardToFullShape", part.results[0], result.type, manual_edge(sharding, meshes))
+            part = new_sharding_call("Sharding", value, value.type, MANUAL)
+            whole = new_sharding_call(
+                "SPMDShardToFullShape", part.results[0], result.type, whole_sharding(sharding, meshes)
+            )
             result.replace_all_uses_with(whole.results[0])
     manual.erase()
 
 
-def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
-    """Return XLA's text for the sharding of a whole operand or result of a manual computation."""
+def whole_sharding(sharding: Any, meshes: dict[str, Mesh]) -> str:
+    """Return XLA's text for the sharding of a manual computation's operand or result, as a whole array."""
     text, opened = xla_sharding(sharding, meshes)
     if opened:
         raise NotRewritableError(
-            "it has a manual computation (shard_map) that leaves some dimensions to the partitioner"
+            "the module has a manual computation (shard_map) that leaves the sharding of some dimensions to the "
+            "partitioner, which cannot be rewritten"
         )
     return text or "{replicated}"
 
@@ -134,11 +147,11 @@ def mesh_name(sharding: Any) -> str:
         name: str = ir.FlatSymbolRefAttr(sdy.TensorShardingAttr(sharding).mesh_or_ref).value
         return name
     except ValueError:
-        raise NotRewritableError("it has a sharding without a named mesh") from None
+        raise NotRewritableError("the module has a sharding without a named mesh, which cannot be rewritten") from None
 
 
-def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh]) -> int:
-    """Rewrite the shardings of a function's arguments and results as XLA's; return how many there were.
+def rewrite_function_shardings(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh]) -> int:
+    """Rewrite the shardings of a function's arguments and results as XLA's; return the number of rewritten shardings.
 
     `own` has the function's attributes by name.
     """
@@ -154,7 +167,8 @@ def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh
                 text, opened = xla_sharding(named.pop(SHARDING), meshes)
                 if opened:
                     raise NotRewritableError(
-                        "it has an argument or result that leaves some dimensions to the partitioner"
+                        "the module has an argument or result that leaves the sharding of some dimensions to the "
+                        "partitioner, which cannot be rewritten"
                     )
                 named |= {} if text is None else {XLA_SHARDING: ir.StringAttr.get(text)}
             rewritten.append(ir.DictAttr.get(named))
@@ -170,7 +184,7 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
     """
     sharding = sdy.TensorShardingAttr(attribute)
     if list(sharding.unreduced_axes):
-        raise NotRewritableError("it has an unreduced sharding, which cannot be expressed as an XLA sharding")
+        raise NotRewritableError("the module has an unreduced sharding, which cannot be expressed as an XLA sharding")
     mesh = meshes[mesh_name(attribute)]
     parts = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
     opened = [number for number, part in enumerate(parts) if not part.is_closed]
@@ -180,9 +194,14 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
     for number, part in enumerate(parts):
         axes = list(map(sdy.AxisRefAttr, part.axes))
         if axes and number in opened:
-            raise NotRewritableError("it has a sharding that lets the partitioner split a dimension further")
+            raise NotRewritableError(
+                "the module has a sharding that lets the partitioner split a dimension further, which cannot be "
+                "rewritten"
+            )
         if any(axis.sub_axis_info is not None for axis in axes):
-            raise NotRewritableError("it has a sharding over a part of a mesh axis")
+            raise NotRewritableError(
+                "the module has a sharding over a part of a mesh axis, which cannot be expressed as an XLA sharding"
+            )
         dimensions.append([axis.name for axis in axes])
     return tiles_text(mesh, dimensions), opened
 

@@ -3,6 +3,7 @@
 import fcntl
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -37,13 +38,17 @@ _pytest.pathlib._force_symlink = _pytest.tmpdir._force_symlink = lambda *names: 
 
 
 def pytest_collection_finish() -> None:
-    """Leave collected tests out of garbage collection, and enable it for what tests make.
+    """Leave collected tests out of garbage collection, enable it for what tests make, and share one MLIR context.
 
     Modules that tests import live until the end too, and looking through them is a sixth of the time of some tests.
     """
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
+    if "jax" in sys.modules:
+        from warm_worker import share_mlir_context
+
+        share_mlir_context()
 
 
 @contextmanager

@@ -37,7 +37,7 @@ gc.disable()
 _pytest.pathlib._force_symlink = _pytest.tmpdir._force_symlink = lambda *names: None
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave collected tests out of garbage collection, enable it for what tests make, and share one MLIR context.
 
     Modules that tests import live until the end too, and looking through them is a sixth of the time of some tests.
@@ -45,7 +45,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
-    if "jax" in sys.modules:
+    # Goldens are written as users write them.
+    if "jax" in sys.modules and not session.config.getoption("update_goldens", None):
         from warm_worker import share_mlir_context
 
         share_mlir_context()

@@ -185,7 +185,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A comparison that replaces the one recorded in the goldens of some cases and writers.
 
-    The first entry that matches a golden replaces its whole comparison, also its tolerances if the entry has none.
+    The first entry that matches a golden replaces its whole comparison, with the default tolerances if it has none.
     """
 
     cases: Patterns  # Case ids or globs.

@@ -158,7 +158,8 @@ def _yaml(file: Path, text: str) -> PolicySource:
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
     """Return the line of each key in a YAML document.
 
-    Raises `PolicyError` for mistakes that PyYAML accepts: duplicate keys, and aliases inside their own value.
+    Raises `PolicyError` for what PyYAML accepts: duplicate keys, aliases inside their own value, and more than
+    `MOST_NODES` values once aliases are expanded.
     """
     lines: dict[Key, int] = {}
     waiting: list[tuple[yaml.Node, Key, tuple[yaml.Node, ...]]] = [(root, (), ())] if root else []

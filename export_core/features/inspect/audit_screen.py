@@ -59,7 +59,8 @@ def audit_text(
         terms: The releases and the allowed calls.
         writer: The jaxlib that wrote the artifact, if a person named it; it overrides what the file says.
         readers: Jaxlibs that must promise the artifact's calls too, and other runtimes that must run it.
-        The artifact. of_goldens: The policy with the calls that goldens may make.
+        artifact: The artifact.
+        of_goldens: The policy with the calls that goldens may make.
 
     Raises:
         ArtifactError: A module cannot be read.

@@ -63,8 +63,8 @@ def dotted(key: Key) -> str:
 def read_source(file: Path, what: str = "policy file", command: str = "policy init") -> PolicySource:
     """Return the content of a policy file: of the table [tool.jaxexport] in a .toml, or of a whole YAML file.
 
-    `what` is what messages call the file, and `command` is the command that writes such a file. Raises `PolicyError`
-    if the file cannot be read.
+    `what` is what messages call the file, and `command` is the command that writes such a file. Raises `PolicyError` if
+    the file cannot be read or parsed.
     """
     try:
         # Editors on Windows put a byte order mark before the first key, which is no TOML.

@@ -194,7 +194,7 @@ def not_reproducible(golden: Golden, _: Policy) -> Entries:
 def own_comparison(golden: Golden, _: Policy) -> Entries:
     """Yield an entry if golden.yaml asks for a comparison other than the default and `exact`, the strictest.
 
-    A golden compared by `exact` has no entry, even if it also records tolerances, which `exact` ignores.
+    A golden compared by `exact` has no entry: older versions recorded the project's tolerances, which `exact` ignores.
     """
     own = _stored_comparison(golden)
     if own == Comparison() or own.compare == "exact":
@@ -383,7 +383,8 @@ def _expected_calls(manifest: Manifest) -> Iterator[str]:
 def as_its_artifact_has_it(golden: Golden, _: Policy) -> Entries:
     """Yield an entry for everything that an artifact has but nothing checks, since golden.yaml does not name it.
 
-    This can be shardings of outputs, and in a golden that no test wrote, derivatives and disabled checks.
+    This can be shardings of outputs, and in a golden that no test wrote, derivatives and disabled checks. In one that a
+    test wrote, `goldens/verify.py` reports those as errors.
     """
     manifest = golden.manifest
     options, own = manifest.options, (golden.id,)
@@ -404,7 +405,7 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Entries:
 
 
 def _artifact_of(golden: Golden, name: str) -> Any:
-    """Return the attribute `name` of a golden's artifact, or () if the artifact cannot be read."""
+    """Return the attribute `name` of a golden's artifact, or () if it cannot be read, which its cells report."""
     try:
         value = getattr(golden.read_artifact(), name)
         return list(value) if name == "unread" else value

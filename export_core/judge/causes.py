@@ -61,7 +61,7 @@ _REGISTRATION = re.compile(
 
 
 def lacks_registration(failed: Result) -> bool:
-    """Return whether a cell failed because its process lacks a registration, such as of a custom call's target."""
+    """Return whether a cell failed because its process lacks a registration: then no release is to blame."""
     return bool(_REGISTRATION.search(f"{failed.message}\n{failed.stderr}"))
 
 
@@ -252,7 +252,8 @@ def failing_alike_in_writer(result: Result, results: Iterable[Result]) -> Result
     """Return the result among `results` of the same golden in its own writer, if it fails there in the same way.
 
     Two cells fail in the same way if they have the same `cell_signature`, or if their numbers differ in the same way
-    from the stored outputs (`differs_alike`). Return None if there is no such result.
+    from the stored outputs (`differs_alike`). A runtime other than jaxlib never has the signature of the writer's cell.
+    Return None if there is no such result.
     """
     signature = cell_signature(result)
     own = (one for one in results if one.golden == result.golden and fails_in_own_writer(one))
@@ -266,7 +267,7 @@ _ALIKE = 0.1
 def differs_alike(result: Result, other: Result) -> bool:
     """Return whether the numbers of two cells of the same golden differ from its stored outputs in the same way.
 
-    Return False if a known issue or rounding may explain the numbers of `other`.
+    Return False if a known issue or rounding may explain the numbers of `other`: rounding differs in each release.
     """
     if result.verdict is not Verdict.NUMERICS or not other.is_beyond_rounding or other.upstream:
         return False
@@ -300,7 +301,7 @@ def _is_runtimes_issue(result: Result) -> bool:
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:
-    """Return the texts by which failing cells are grouped into causes; they are equal in all cells of a cause.
+    """Return texts that are equal in all failing cells of a cause; cells with equal texts may have different causes.
 
     They are the id of a known issue, or else the platform, device, runtime, verdict, stage and class of the message.
     """
@@ -422,9 +423,9 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
 
 
 def _by_this_family_alone(stretch: FailingStretch) -> str:
-    """Return a sentence for a stretch without a working reader before or after: no release agrees with the writer.
+    """Return a sentence for a stretch without a working reader before or after: all its readers differ from the writer.
 
-    It speaks only of one runtime and platform, since cells of others may have passed.
+    It speaks only of one runtime, with its settings, and platform, since cells of others may have passed.
     """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     family = f"{first.family or 'jaxlib'}{' with such settings' if first.with_settings else ''}"

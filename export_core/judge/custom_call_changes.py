@@ -24,7 +24,7 @@ ONE_DAY = datetime.timedelta(days=1)
 class Phase(StrEnum):
     """A phase in the replacement or removal of a custom-call target.
 
-    D is the build date of the first jaxlib with the change, and RELEASE that of the first whose exports have it.
+    D is the day `introduced` of the declared change, and RELEASE its day `release`.
     """
 
     BEFORE = "before"  # Until D: only the old target exists.
@@ -66,7 +66,7 @@ def status_of(
     """Return the status of a declared change of a custom-call target on a day.
 
     Exports may use the new target one forward window after it was introduced, since all readers that must run them have
-    it then. If nothing replaces the old target, exports may stop using it at once.
+    it then. If nothing replaces the old target, exports may stop using it from `introduced` on.
 
     `last_writer` is the build date of the last writer known to export the old target; it postpones its deletion.
     """

@@ -182,7 +182,7 @@ def summarize(
     A run is incomplete if nothing was planned, a result is missing or duplicated, or no cell covers what the policy
     requires. A run without a promised cell is incomplete too, unless the policy accepts that or the run is a shard. A
     golden that calls a new custom-call target too early breaks the run, even if every reader of this run has the
-    target.
+    target: other readers in use may lack it.
 
     Args:
         results: All results of the run, with the ids of their causes.
@@ -389,7 +389,8 @@ def _match_any(names: Iterable[str], pattern: str) -> bool:
 def _nothing_promised(results: Sequence[Result], policy: Policy, facts: RunFacts, *, is_part: bool) -> str:
     """Return a sentence if no cell of a run was promised or belongs to a deployment target; otherwise "".
 
-    If `is_part`, the run is only a part of the project's plan, and the sentence does not advise to change the policy.
+    If `is_part`, the run is only a part of the project's plan, and the sentence advises nothing that would accept the
+    whole plan.
     """
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):

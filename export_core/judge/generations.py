@@ -106,7 +106,7 @@ def _differing(
 
 
 def _difference(old: Golden, new: Golden, policy: Policy, *, outputs: bool) -> str:
-    """Return a phrase on what differs between two goldens of a case, such as "other inputs"; "" if nothing differs.
+    """Return a phrase on what differs between two goldens of a case, such as "other inputs"; "" if nothing compared.
 
     Raises `GoldenError` if a file cannot be read.
     """

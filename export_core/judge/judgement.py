@@ -128,8 +128,9 @@ def _is_left_out(result: Result) -> bool:
 def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.date | None = None) -> Sequence[Result]:
     """Return the results of a run with failures to compile for an accelerator judged again.
 
-    If the release that wrote the golden cannot compile it for this device either, the program has never compiled there,
-    and no promise is broken. If that release works, fails otherwise, or was not run, the judgement stays.
+    Most goldens for accelerators are written on a CPU, so that their writer has not compiled them for the device. If
+    the writer's release fails in the same way in this run, the device's compiler cannot compile the program, and no
+    promise is broken. If that release works, fails otherwise, or was not run, the judgement stays.
 
     Args:
         results: All results of a run, each judged by `policy`.
@@ -174,8 +175,9 @@ def _by_control(
 def may_be_devices_limit(result: Result, limits: Collection[str]) -> bool:
     """Return whether a cell may have failed because no compiler for its device can compile the program.
 
-    It must have failed in stage compile, for another reason than a missing registration, and its golden must never have
-    run on this platform. A known issue of some releases excludes it too; `limits` are the issues of all releases.
+    It must have ended in an error of stage compile, not from a missing registration, and its golden must never have run
+    on this platform. A known issue of some releases excludes it too; `limits` are the ids of issues that all releases
+    have.
     """
     is_compilers = result.platform != "cpu" and (result.verdict, result.stage) == (Verdict.ERROR, Stage.COMPILE)
     has_run = result.mode is Mode.RUN and result.writer.platform == result.platform

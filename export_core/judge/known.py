@@ -62,7 +62,7 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 
 def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
-    """Return whether a known failure may match some of the cells of a cause, by its cases, writers and readers."""
+    """Return whether a known failure may match cells of a cause: by names, platform, verdict and stage."""
     named = ((cause.cases, entry.cases), (cause.writers, entry.writers), (cause.readers, entry.readers))
     fails_so = (cause.platform in entry.platforms, cause.verdict, cause.stage) == (True, entry.verdict, entry.stage)
     return fails_so and all(
@@ -73,7 +73,8 @@ def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
     """Raise `PolicyError` if a known failure matches more cells than its `at_most` allows.
 
-    `promised` are the scopes of the cells that are promised, or that a deployment target has to run.
+    Its globs would otherwise excuse new cells that its author has never seen. `promised` are the scopes of the cells
+    that are promised, or that a deployment target has to run.
     """
     # By scope: a reader with two releases of jax is still one reader to an entry.
     scopes = set(promised) if known else set()
@@ -148,7 +149,7 @@ def _untruths(
     """Yield a sentence for each thing that is no longer true about a known failure.
 
     Outside the window, a known failure can excuse only wrong numbers and cells of deployment targets, since no other
-    failure there breaks a run. The results of converted goldens cannot make it untrue.
+    failure there breaks a run. It excuses converted goldens too, but their results cannot make it untrue.
 
     Args:
         entry: The known failure.

@@ -70,7 +70,7 @@ def _readers_of_day(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget],
 ) -> Readers | None:
-    """Return the readers that the words (such as `window`) and ranges in a selection mean on a day, or None.
+    """Return the readers that words (such as `window`) and ranges in a selection mean on a day; None if there are none.
 
     Releases that the selection names by version are left out, since they do not depend on the day.
     """

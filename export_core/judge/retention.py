@@ -70,9 +70,10 @@ def retention_status(
 ) -> Iterator[tuple[Golden, list[str]]]:
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
-    A golden must stay if a jaxlib built that day, a reader that is not retired, or a deployment target has to run it.
-    It must stay if it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, or the
-    newest golden of its case and platform.
+    A golden must stay if a jaxlib built that day, a reader that is not retired or that `readers` lists, or a deployment
+    target has to run it. A target counts even before its obligation begins. A golden must stay if it calls a
+    custom-call target that may not be deleted yet. It also stays if it is pinned, or the newest golden of its case by a
+    writer on its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -110,7 +111,7 @@ def retention_status(
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:
-    """Return the first day on which the old target of a custom-call change may be deleted; None if not known yet.
+    """Return the first day on which a custom-call change's old target may be deleted; None while it has no release.
 
     The newest writer of a golden that calls the old target postpones that day.
     """

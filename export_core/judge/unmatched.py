@@ -108,7 +108,7 @@ NO_BASELINE = (
 
 @dataclass(frozen=True)
 class _AllReaders:
-    """An iterable of the names of all known readers, with the jaxlibs first, since loading other runtimes is slow."""
+    """An iterable of the names of all known readers, the jaxlibs first, since loading other runtimes takes 100 ms."""
 
     calendar: Calendar
     targets: Sequence[DeploymentTarget] = ()
@@ -123,8 +123,8 @@ class _AllReaders:
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     """Return every pattern and name in a policy that matches no golden, reader or custom-call target.
 
-    `goldens` must be all goldens of the project. If there are none, or if all of them are converted, only names of
-    releases are checked.
+    `goldens` must be all goldens of the project, since most patterns match nothing in a part of them. If there are
+    none, or if all of them are converted, only names of releases are checked.
     """
     of_releases = [*_unknown_releases(policy, calendar)]
     # The policy is about the originals, which are in another folder.
@@ -191,7 +191,8 @@ def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: C
 def unknown_readers(policy: Policy, calendar: Calendar) -> list[str]:
     """Return a sentence for each name under `readers` of a policy that is not a known reader.
 
-    Names of unpublished releases, such as ``0.13.0.dev20270101``, are left out: a run can get them from --index.
+    Names of unpublished releases, such as ``0.13.0.dev20270101``, are left out: a run can get them from --index or
+    --wheels.
     """
     names = [name for name in comma_separated(policy.readers) if not _UNPUBLISHED.search(name)]
     return [problem for name in names if (problem := problem_of_reader(name, calendar))]
@@ -273,7 +274,8 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
     """Yield sentences about the patterns of one policy entry that match nothing.
 
-    A deployment target gets a sentence for each such pattern, any other entry one sentence for all of them.
+    A deployment target gets a sentence for each such pattern, any other entry one sentence for all of them. Platforms
+    are left out if the entry covers all, of which few projects have every one.
     """
     target = entry.name if isinstance(entry, DeploymentTarget) else ""
     # The name of an entry has its reason, which may be long: it is said once.
@@ -297,7 +299,7 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
-    """Yield a sentence if no golden matches two keys of an entry at once, although each key matches some golden.
+    """Yield sentences about patterns of two keys of an entry that no golden matches together, though each matches one.
 
     These keys are `cases` and `writers`, or in a deployment target `cases` and `platform`.
     """

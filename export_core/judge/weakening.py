@@ -51,7 +51,7 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """The mark of a field that makes checks less strict, but that a report shows at `place`, not in its own list."""
+    """The mark of a field that makes checks less strict, and that a report shows at `place`, not among the accepted."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 

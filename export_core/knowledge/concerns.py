@@ -59,7 +59,7 @@ class Uses(tuple[tuple[str, str], ...]):
 
 
 class Names(tuple[str, ...]):
-    """Names of attributes and types, by number such as ``sdy attribute 12`` or by a part of their text.
+    """Names of attributes and types by number, such as ``sdy attribute 12``, and parts of attributes' texts.
 
     They are indexed for fast lookups.
     """
@@ -197,11 +197,11 @@ class About:
 
     @cached_property
     def types_of_values(self) -> str:
-        """All types in the artifact's modules except function types, each once, on lines of their own."""
+        """All types in the artifact's modules, a line each, except the long function types, which consist of these."""
         return "\n".join(dict.fromkeys(chain.from_iterable(each.types_of_values for each in self.artifact.modules)))
 
     def has_type(self, pattern: str) -> bool:
-        """Return whether a regular expression is found in one of the artifact's types."""
+        """Return whether a regular expression is found in one of the artifact's types, with `^` only in the first."""
         if (answer := self._typed.get(pattern)) is None:
             types = self.types if _is_of_functions(pattern) else self.types_of_values
             answer = self._typed[pattern] = _is_found(pattern, types)
@@ -231,7 +231,7 @@ class About:
 
     @cached_property
     def devices(self) -> int:
-        """The number of devices that the artifact needs, by its envelope and by the size of its largest mesh."""
+        """The number of devices that the artifact needs: the larger of its envelope's number and its largest mesh."""
         if not any("sdy" in module.tables.dialects for module in self.artifact.modules):
             return self.artifact.devices
         meshes = (mesh for module in self.artifact.modules for mesh in module.meshes)
@@ -248,7 +248,7 @@ class About:
 
     @cached_property
     def has_branches(self) -> bool:
-        """Whether the artifact is for several platforms and has a branch for each, which other platforms ignore."""
+        """Whether the artifact is for several platforms and has branches, of which a platform compiles only its own."""
         envelope = self.artifact.envelope
         return envelope is not None and len(envelope.platforms) > 1 and "stablehlo.case" in self.operations
 
@@ -479,7 +479,8 @@ _PREPARED: Mapping[str, Callable[[Any], Any]] = {"uses": Uses, "attributes": Nam
 def operations_of(concerns: Mapping[str, Any]) -> frozenset[str]:
     """Return operations without which an artifact cannot have the properties in `concerns`: it needs at least one.
 
-    Empty if `concerns` names no operations, or names them by patterns.
+    Empty if `concerns` names no operations, or names them by patterns. For custom calls, it is the operation that makes
+    such calls.
     """
     if "calls" in concerns:
         return frozenset((CALL,))

@@ -239,7 +239,7 @@ def forecasts(
 
 
 def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecast], platform: str) -> None:
-    """Remove the advice to convert from the forecasts of readers that would not run the converted artifact either."""
+    """Replace the advice to convert, for readers that would not run the converted artifact either, by the reason."""
     advised = [known for known in refused if advises_conversion(known.by_bytes)]
     converted = forecasts_when_converted(artifact, [known.reader for known in advised], platform)
     for known, then in zip(advised, converted, strict=True):
@@ -253,8 +253,9 @@ def conversion_may_help(
 ) -> bool:
     """Return whether converting an artifact that failed in a reader may make it work there.
 
-    It may not if the reader was expected to run the artifact. For another runtime, the forecast has to advise it. For a
-    jaxlib, it must be possible to replace the calls of LAPACK that this jaxlib does not run.
+    It may not if the reader was expected to run the artifact. If the forecast says that another runtime does not run
+    it, the forecast has to advise a conversion. For a jaxlib, it must be possible to replace the calls of LAPACK that
+    this jaxlib does not run.
 
     Args:
         forecast_text: The forecast's answer with its reasons, as in a result; "" if no forecast was made.
@@ -332,7 +333,7 @@ class _Consumer:
 
     @cached_property
     def ran_all(self) -> int:
-        """The set of measured releases that ran all operations of the artifact, as bits."""
+        """The set of measured releases that ran all of `needed`, as bits."""
         return self.table.ran_all(self.needed) if self.table is not None else 0
 
     def unmeasured(self, stand_ins: int) -> _Unmeasured:
@@ -523,7 +524,7 @@ def _holds_for(entry: Entry, built: str) -> bool:
 def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
     """Return the settings of a reader with the ability of 64-bit numbers if `x64` is True, without if it is False.
 
-    If `x64` is None, `settings` are unchanged.
+    `x64` is what the settings of the release itself turn on or off. If it is None, `settings` are unchanged.
     """
     if x64 is None:
         return tuple(settings)

@@ -35,7 +35,7 @@ def initializes_lapack(release: ReleaseOfReader) -> bool:
 
 
 def crashes_in_any_export(targets: Iterable[str], release: ReleaseOfReader) -> bool:
-    """Return whether a reader is an older jaxlib that crashes in a fresh process at one of these custom calls."""
+    """Return whether a jaxlib crashes in a fresh process at one of these custom calls, whichever jax exported it."""
     return not release.runtime and not initializes_lapack(release) and any(one.startswith(LAPACK) for one in targets)
 
 
@@ -54,9 +54,10 @@ def why_not_replaced(targets: Iterable[str], release: ReleaseOfReader) -> str:
 
 
 def lapack_is_replaced(targets: Iterable[str], release: ReleaseOfReader, allow: Collection[str]) -> bool:
-    """Return whether a conversion replaces all LAPACK calls of an artifact that a jaxlib does not promise to run.
+    """Return whether a conversion replaces all LAPACK calls of an artifact that a jaxlib does not run.
 
-    `targets` are the artifact's custom-call targets. Those in `allow` need no replacement.
+    `targets` are the artifact's custom-call targets. Those in `allow` need no replacement in a jaxlib that initializes
+    LAPACK.
     """
     calls = [target for target in targets if target.startswith(LAPACK)]
     if initializes_lapack(release):

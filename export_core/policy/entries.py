@@ -185,7 +185,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A comparison that replaces the one recorded in the goldens of some cases and writers.
 
-    The first entry that matches a golden replaces its whole comparison, also its tolerances if the entry has none.
+    The first entry that matches a golden replaces its whole comparison, with the default tolerances if it has none.
     """
 
     cases: Patterns  # Case ids or globs.
@@ -273,8 +273,8 @@ def names_of(
 ) -> tuple[str, ...]:
     """Return the names of the deployment targets in force on a day that have to run a case in a reader on a platform.
 
-    The cell is that of a case, in a reader, on a platform. If `day` is None, every target is in force. `runs_on` are
-    platforms on which the golden runs: on another it must be refused, and no target has to run it there.
+    If `day` is None, every target is in force. `runs_on` are platforms on which the golden runs: on another it must be
+    refused, and no target has to run it there.
     """
     there = (target for target in targets if (target.release, target.platform) == (reader, platform))
     return tuple(target.name for target in there if target.in_force(day) and target.must_run(case, runs_on))

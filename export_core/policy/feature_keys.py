@@ -18,7 +18,7 @@ Entry = TypeVar("Entry", bound=msgspec.Struct)
 
 @dataclass(frozen=True)
 class FeatureKey(Generic[Entry]):
-    """A key that a feature adds to the policy: a table with entries of a type of its own.
+    """A key that a feature adds to the policy by its `policy_key`: a table with entries of a type of its own.
 
     The type `entry` needs a field `location`, called ``place`` in JSON. Patterns in its fields `cases`, `writers`,
     `readers` and `platforms` that match nothing are reported.

@@ -67,7 +67,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The artifacts with which a test measures a known issue again: goldens, `CASE/WRITER`, or files of the tests."""
+    """The artifacts with which a known issue is measured again: goldens, `CASE/WRITER`, or files of the tests."""
 
     neighbour: str  # One that the entry is just not about.
     concerned: str = ""  # One that it is about; empty where the repository has none.
@@ -77,7 +77,7 @@ class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KnownIssue(msgspec.Struct, frozen=True):
     """A known fault of some releases of a consumer. A failing cell shows it if the cell fits all fields that are set.
 
-    The releases are those built from `since` on, and before `mended_in`. A shipped entry without both says why in
+    The releases are those built from `since` on, and before `mended_in`. A shipped entry with neither says why in
     `any_reader`.
     """
 
@@ -153,7 +153,7 @@ SHOWN_BY = "`jaxexport policy show --known`"  # The command that shows every shi
 
 
 class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
-    """A known issue as it is read from a file, in which an unknown key is an error."""
+    """A known issue as it is read from a file, where an unknown key is an error; in a stored run it is not."""
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
@@ -169,7 +169,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 
 @functools.cache
 def shipped_issues() -> tuple[KnownIssue, ...]:
-    """Return the known issues of all consumers that are shipped with this package."""
+    """Return the known issues of all consumers that are shipped with this package, unchecked: a test checks them."""
     tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
     return tuple(issue for table in tables if table.exists() for issue in _read(table))
 

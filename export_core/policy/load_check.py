@@ -66,8 +66,8 @@ class LoadCheck:
     def ok(self) -> bool | None:
         """Whether the artifact loads with all its custom calls promised; None if it is not known whether it loads.
 
-        False also if the reader is known not to run the artifact, or to compute other numbers. A bare module has no
-        promise, so its custom calls need only be on JAX's list.
+        False also if the reader is known not to compile or run the artifact, or to compute other numbers. A bare module
+        has no promise, so its custom calls need only be on JAX's list.
         """
         return False if self.unpromised or self.numbers == NO else self.loads
 
@@ -142,7 +142,7 @@ def not_promised(check: LoadCheck) -> str:
 
 
 def _require_one_release(reader: str) -> None:
-    """Raise `ReleaseError` for a reader that is not a single release, such as ``newest`` or ``iree``."""
+    """Raise `ReleaseError` for a reader that is not one release, such as ``newest``, which only commands accept."""
     if not isinstance(reader, str) or not _ONE_RELEASE.fullmatch(reader):
         raise ReleaseError(f"reader: expected one release, such as 0.12.0.1 or iree==3.13.0, found {reader!r}.")
     if reader.startswith("jaxlib=="):
@@ -200,7 +200,8 @@ def check_load(
 def _known(known: Forecast, unpromised: Sequence[str]) -> str:
     """Return a clause on whether a reader that loads an artifact runs it too, with the reasons in parentheses.
 
-    It is "" if the reader is known to run it, or not to load it. Reasons about `unpromised` custom calls are left out.
+    It is "" if the reader is known to run it, or not to load it. Reasons about `unpromised` custom calls are left out,
+    since the audit reports them.
     """
     spoiled = known.spoiled
     reasons = [reason for reason in known.doubts if not any(call in reason.text for call in unpromised)]
@@ -213,7 +214,7 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
-    """Return the reader with this name: a jaxlib such as ``0.12.0.1``, or a release of another runtime.
+    """Return the reader with this name: a jaxlib such as ``0.12.0.1``, or another runtime's release, with settings.
 
     `calendar` has the releases of runtimes that a project adds. Raises `ReleaseError` if there is no such release.
     """
@@ -255,7 +256,7 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 
 @functools.cache
 def _installed_reader() -> Reader:
-    """Return the installed jax and jaxlib as a reader, without a build date if the calendar lacks this jaxlib."""
+    """Return the installed jax and jaxlib as a reader, of versions alone if the calendar lacks this jaxlib."""
     from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 
     try:

@@ -159,7 +159,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Windows(self.windows.backward, self.windows.forward)
 
     def replays_otherwise(self, earlier: Policy) -> str:
-        """Return the name of a key with another value than in an earlier policy that decides how cells run; else "".
+        """Return the first key changed since an earlier policy that decides how cells run or are compared; else "".
 
         Results under the earlier value of this key are not evidence under this policy.
         """
@@ -168,7 +168,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((name for name in REPLAYED if now[name] != then[name]), "")
 
     def replayed(self) -> dict[str, Any]:
-        """Return the values of all keys that decide how cells run and are compared, by key."""
+        """Return the values of all keys that decide how cells run and are compared, without locations and passwords."""
         plain = self.without_locations().without_passwords()
         return {name: getattr(plain, name) for name in REPLAYED}
 
@@ -203,7 +203,7 @@ def policy_schema() -> dict[str, Any]:
 
 
 def policy_schema_file() -> bytes:
-    """Return the content of ``policy.schema.json``, with which editors check and complete the keys of a policy."""
+    """Return the content of ``policy.schema.json``, by which editors check keys; `tools.schemas` writes that file."""
     return SCHEMA_FILE.read_bytes()
 
 

@@ -35,7 +35,7 @@ _Options = TypeVar("_Options")
 
 
 class OptionError(ExportCompatError):
-    """An error for a value that a command-line option cannot have."""
+    """An error for a value that an option cannot have."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class CheckedOptions:
-    """A base class of options that checks the type and the limits of each value when it is set."""
+    """A base class of options that programs make too: it checks the type and the limits of each value."""
 
     def __post_init__(self) -> None:
         """Convert texts to paths and lists to tuples; raise `OptionError` for a value that an option cannot have."""

@@ -36,7 +36,7 @@ _MONTHS = (
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
-    """Return a pair of key and message for each value in a policy file that the types of the policy do not allow."""
+    """Return a pair of key and message for everything in a policy file that the types of the policy do not allow."""
     schema = policy_schema()
     return list(_problems(schema, data, (), schema["$defs"]))
 

@@ -63,8 +63,8 @@ def dotted(key: Key) -> str:
 def read_source(file: Path, what: str = "policy file", command: str = "policy init") -> PolicySource:
     """Return the content of a policy file: of the table [tool.jaxexport] in a .toml, or of a whole YAML file.
 
-    `what` is what messages call the file, and `command` is the command that writes such a file. Raises `PolicyError`
-    if the file cannot be read.
+    `what` is what messages call the file, and `command` is the command that writes such a file. Raises `PolicyError` if
+    the file cannot be read or parsed.
     """
     try:
         # Editors on Windows put a byte order mark before the first key, which is no TOML.
@@ -158,7 +158,8 @@ def _yaml(file: Path, text: str) -> PolicySource:
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
     """Return the line of each key in a YAML document.
 
-    Raises `PolicyError` for mistakes that PyYAML accepts: duplicate keys, and aliases inside their own value.
+    Raises `PolicyError` for what PyYAML accepts: duplicate keys, aliases inside their own value, and more than
+    `MOST_NODES` values once aliases are expanded.
     """
     lines: dict[Key, int] = {}
     waiting: list[tuple[yaml.Node, Key, tuple[yaml.Node, ...]]] = [(root, (), ())] if root else []

@@ -37,7 +37,7 @@ class PromisedDays(NamedTuple):
 
 
 def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
-    """Return the first and last build dates of readers promised to read an artifact; None if its writer is unknown."""
+    """Return the first and last build dates of readers promised to read an artifact; None without a possible writer."""
     built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
     if not built:
         return None

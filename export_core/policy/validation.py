@@ -235,7 +235,7 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
 
 
 def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar) -> Problems:
-    """Yield a pair of key and message for each deployment target whose release is wrong or was built too late.
+    """Yield a pair of key and message for each mistake about the release of a deployment target.
 
     `calendar` has all known releases, including those that the project adds.
     """

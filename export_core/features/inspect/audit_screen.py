@@ -58,7 +58,7 @@ def audit_text(
     Args:
         terms: The releases and the allowed calls.
         writer: The jaxlib that wrote the artifact, if a person named it; it overrides what the file says.
-        readers: Readers that must promise the artifact's calls too.
+        readers: Jaxlibs that must promise the artifact's calls too, and other runtimes that must run it.
         artifact: The artifact.
         of_goldens: The policy with the calls that goldens may make.
 

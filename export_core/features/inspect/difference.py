@@ -119,7 +119,7 @@ _NUMBERED = r"(?:sharding of )?(argument|result) (\d+)"
 
 
 def _with_path(name: str, before: Artifact, after: Artifact) -> str:
-    """Return the name of a fact, with the path of its argument or result if both artifacts have the same path."""
+    """Return the name of a fact, with the path of its argument or result unless the artifacts differ in it."""
     if not (match := re.fullmatch(_NUMBERED, name)):
         return name
     envelopes = [artifact.envelope for artifact in (before, after) if artifact.envelope]

@@ -213,7 +213,7 @@ def _artifact(facts: Inspection) -> Iterator[str]:
 
 
 def _arrays(golden: Golden, name: str) -> list[str]:
-    """Return a line for each array in a file of a golden: its path in the tree, its type and its first values."""
+    """Return a line for each array in a golden's file: tree path, type and first values; noise in the output's unit."""
     try:
         if name == NOISE:  # outputs that must be equal have no noise
             noises = [noise for noises in golden.noise().values() for noise in noises]

@@ -198,7 +198,8 @@ def _show_golden(
 ) -> list[LoadCheck]:
     """Print what is in a golden, and return for each reader whether it loads the golden's artifact.
 
-    For a damaged golden, the screen says what is wrong. With `as_json` or with readers, `ExportCompatError` is raised.
+    For a damaged golden, the screen says what is wrong. `ExportCompatError` is raised instead of JSON, and after the
+    screen if there are readers.
     """
     from export_core.artifact import ArtifactError
     from export_core.features.inspect.golden import golden_artifact, golden_screen
@@ -265,9 +266,9 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
 def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: str | None) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
-    The parameters of `main` are checked against the artifact's envelope and its calling convention. In a DIR, all
-    artifacts are audited, and those with problems are shown. CASE means all goldens of the case. For a golden, the
-    writer is read from its golden.yaml, and calls that its marker allowed are fine, as in a matrix.
+    The parameters of `main` are checked against the artifact's envelope and its calling convention. All artifacts below
+    a DIR are audited, and those with problems are shown. CASE means all goldens of the case. For a golden, the writer
+    is read from its golden.yaml, and calls that its marker allowed are fine, as in a matrix.
 
     Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
     that is not jaxlib is known not to run it, 2 a file cannot be read.

@@ -77,7 +77,7 @@ def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
 
 
 class Inventory:
-    """The counts of the artifacts in an archive, and the names of a few files that need attention soonest.
+    """The counts of the artifacts in an archive, and the names of a few files that need attention.
 
     `as_of` is the day from which the remaining days of a promise are counted, and `newest` is the newest release. The
     memory that it takes does not grow with the number of files.

@@ -81,7 +81,7 @@ def load_checks(
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader], *, converted: bool = False) -> str:
-    """Return the last lines of a screen: whether each named reader loads the artifact, and what to do if not.
+    """Return the last lines of a screen: whether each reader loads the artifact, and what to do if a jaxlib does not.
 
     `converted` is whether the artifact was changed after its export.
     """
@@ -182,7 +182,7 @@ def call_rows(facts: Inspection) -> Rows:
 
 
 def reader_rows(facts: Inspection) -> Rows:
-    """Yield the rows about what an artifact needs, which readers load and run it, and what JAX promises."""
+    """Yield the rows about what an artifact needs, which readers load and run it, and what is promised."""
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
         # JAX promises nothing for a converted artifact, whatever it promises for the original.
@@ -285,7 +285,7 @@ def _inside(module: ModuleFacts) -> str:
 
 
 def custom_call(call: AuditFinding) -> str:
-    """Return one line about a custom-call target: its kind, how often it is called, and whether it is stable."""
+    """Return one line about a custom-call target: kind, number of calls, whether it is stable or allowed, and why."""
     what = str(Payload(call.what, call.payload_version))
     times = f" × {call.count}" if call.count > 1 else ""
     why = call.message.removeprefix(f"{call.target} ({what})").strip()
@@ -317,7 +317,7 @@ def who_wrote(facts: Inspection) -> str:
 
 
 def need_in_words(module: ModuleFacts) -> str:
-    """Return one line about the StableHLO version that a reader needs for a module."""
+    """Return one line about the StableHLO version and the dialects that a reader needs for a module."""
     need = module.needs
     because = f", because of {joined(need.set_by)}" if need.set_by else ", the oldest that is promised to be read"
     foreign = f"; dialect {joined(need.dialects)}" if need.dialects else ""
@@ -371,7 +371,7 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], devices: int) -> Iterator[str]:
     """Yield a line for each runtime other than jaxlib on which of its releases read and run the artifact.
 
     Runtimes with the same text share a line. If none runs the artifact, because of its custom calls or its number of
-    `devices`, lines before these say so.
+    `devices`, lines before these say so, and these say which releases parse it.
     """
     calls = sorted({call for runtime in runtimes for call in runtime.custom_calls})
     by_none = [f"none but jaxlib compiles it, since {only_jax(calls)}"] if calls else []

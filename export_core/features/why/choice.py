@@ -398,7 +398,7 @@ def _of_other_goldens(
 def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Meant:
     """Return the candidate that is meant; if several candidates fail by the same cause, the example of that cause.
 
-    Raises `WhyError` if there is no candidate, or if there are several without a reason to prefer one.
+    Raises `WhyError` if no candidate fits, or if several do without a reason to prefer one.
     """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.

@@ -142,7 +142,7 @@ def result_line(result: Result) -> str:
 def _answer(
     choice: Choice, trials: Trials, by: BisectBy, exit_code: int, message: str, criterion: Criterion | None = None
 ) -> Bisection:
-    """Return the record of a bisection without its edge: the cell, the exit code, and the releases that were run."""
+    """Return the record of a bisection without its edge; the releases that were run are ordered by build date."""
     results = sorted(trials.results.values(), key=lambda result: result.reader.date_order)
     return Bisection(
         *cell_names(choice.cell),
@@ -169,7 +169,8 @@ def _answer(
 def known_size(result: Result, asked: Mapping[str, str]) -> float:
     """Return the error of a result in units of noise.
 
-    Raises `WhyError` if it has none, with a command to measure noise; `asked` are the options of that command.
+    Raises `WhyError` if it has none. `asked` are the options that name the goldens and the policy, for the command in
+    the message that measures noise.
     """
     if (size := BisectBy.NUMBERS.size(result)) is not None:
         return size
@@ -220,7 +221,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
     """Return the good end of the search, and the rule that distinguishes bad results from good ones.
 
     Raises:
-        NotBisectedError: The cell does not fail here, or no good end is known.
+        NotBisectedError: The cell does not fail or run here, no good end is known, or the ends do not differ enough.
         WhyError: The good end that was named is bad too, or a result has no error in units of noise.
     """
     reader = choice.cell.reader
@@ -265,7 +266,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
 
 
 def _none_is_good(choice: Choice, results: Sequence[Result]) -> str:
-    """Return why no release can be the good end and what to do, if the golden fails in its own writer too; else "".
+    """Return why no release can be the good end and what to do, if the golden fails alike in its writer; else "".
 
     `results` are those of the bisection, the bad end's first. The stored results are searched for the writer too.
     """

@@ -76,7 +76,7 @@ class ChangedPart(msgspec.Struct, frozen=True):
 
 
 class CommitsLink(msgspec.Struct, frozen=True):
-    """A link to the commits of jax, jaxlib or XLA between two releases."""
+    """A link to the commits of jax or jaxlib between two releases, or to the XLA of one."""
 
     name: str  # What the commits are of: jax; jaxlib, with its XLA; or the XLA that a jaxlib was built with.
     link: str  # The page.
@@ -123,7 +123,7 @@ def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[Ch
 
 
 def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path | None]) -> tuple[CommitsLink, ...]:
-    """Return links to the commits between two releases: of jax, of jaxlib, and to the XLA commit of each jaxlib.
+    """Return links to the commits from the older release to the younger, and to the XLA commit of each jaxlib.
 
     The commits are known from the tags of published releases, and from what the packages in `folders` record.
     `folders` has the environment folder of each release that has an environment here. Unknown commits are left out.

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def in_runtime(facts: dict[str, Any]) -> list[Any]:
-    """Return the results of running the StableHLO module in a runtime that is not jaxlib."""
+    """Return the results of the StableHLO module in a runtime that is not jaxlib, without jax and jaxexport."""
     os.environ.update(facts["variables"])
     spec = importlib.util.spec_from_file_location("runtime", HERE / facts["worker"])
     assert spec
@@ -118,8 +118,8 @@ def arrays(path: Path) -> list[tuple[str, Any]]:
 def differs(results: list[Any], expected: list[Any], measured: "float | None", named: Sequence[str] = ()) -> bool:
     """Return whether the results differ from the expected ones by at least half as much as in the failing cell.
 
-    `measured` is the largest absolute difference in that cell; None if it was infinite. `named` are the names of the
-    results, as far as they are known.
+    `measured` is the largest absolute difference in that cell; None if it was infinite. `named` has the number and the
+    path of each result, as far as they are known.
     """
     import numpy as np
 

@@ -279,7 +279,7 @@ class _Converted(NamedTuple):
 
     @classmethod
     def of(cls, artifact: Artifact, reader: Reader, platform: str) -> "_Converted":
-        """Return the forecast of how a reader would fail with the artifact after a conversion for this reader."""
+        """Return the forecast of how a reader fails with the artifact once converted, with its custom calls kept."""
         if not reader.release.runtime:
             return cls()
         (then,) = forecasts_when_converted(artifact, [reader], platform)

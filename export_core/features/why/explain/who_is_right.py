@@ -82,9 +82,9 @@ def _of_all(sides: Iterable[bool | None]) -> bool | None:
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> Sentence:
-    """Return whether StableHLO's reference interpreter agrees with the writer or the reader, or why it was not run.
+    """Return a sentence on whether the newest StableHLO interpreter agrees with the writer or the reader.
 
-    The sentence is empty if the cell's reader is that interpreter.
+    If the interpreter was not run, the sentence says why. It is empty if the cell's reader is that interpreter.
     """
     cell = choice.cell
     try:
@@ -164,7 +164,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
     The largest difference comes first. If there is no result in double precision, a line says why.
 
     The program of the failing call runs again in its reader, then in double precision: in the same reader, or in the
-    newest jaxlib if that fails or the reader is another runtime.
+    newest jaxlib if that fails or the reader is another runtime. It gets the golden's inputs unchanged.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -231,8 +231,9 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf], named: Named = str) -> list[Sentence]:
     """Return a line for each float output that differs, which says whether writer or reader is nearer to `exact`.
 
-    The largest difference comes first. An error is the root mean square over the elements that differ, relative to
-    that of the whole exact output. Elements that are NaN or infinite in one of the three outputs are counted in words.
+    The largest difference comes first. An error is the root mean square over differing elements, relative to that of
+    the whole exact output, or if that is 0, of the written or read output. Elements that are NaN or infinite in one of
+    the three outputs are counted in words.
 
     A line contradicts the stored outputs if their error is more than `NEAR` times the reader's, and more than `NEAR`
     times the machine epsilon. It supports no side for an output in double precision, since the reader may have
@@ -284,7 +285,7 @@ def _kinds(values: Array) -> Array:
 
 
 def _not_finite(want: Array, got: Array, true: Array) -> list[Sentence]:
-    """Return a sentence for each group of differing elements that are NaN or infinite, the largest group first.
+    """Return a sentence for each group of differing elements with a NaN or infinity, the largest group first.
 
     The elements of a group have the same kinds in `want` (the writer's outputs), `got` (the reader's) and `true` (in
     double precision). Such a difference is often rounding at the edge of a function's domain, as in log(0).

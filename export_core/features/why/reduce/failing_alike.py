@@ -104,7 +104,7 @@ _NOT_COMPARED = "the outputs of a reduced program are compared with those of a s
 
 
 def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
-    """Return a manifest without outputs for a reduced program, with the writer and options of the original golden."""
+    """Return a manifest without outputs for a reduced program, with the writer and call options of the original."""
     original, kept = golden.manifest, ("mesh", "register", "platforms", "disabled_checks")
     options = {name: getattr(original.options, name) for name in kept} | {"allow": golden.compared_as.allow}
     return Manifest(
@@ -128,7 +128,7 @@ def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
 
 @dataclass
 class ProgramReader:
-    """A reader that runs programs, each in a cold process; `program_reader` makes one.
+    """A reader that runs programs in cold processes of one worker; `program_reader` makes one.
 
     Reader, platform and call options are those of `cell`. The replay's `options` may be changed between runs. `tried`
     is the number of programs that were run.

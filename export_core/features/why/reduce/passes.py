@@ -115,8 +115,8 @@ class Passes:
     ) -> None:
         """Make as many of these changes as possible such that the program still fails.
 
-        `changed` returns the program after some of the changes; None if they cannot be made. In the end, none of the
-        changes that are left could be made on its own.
+        `changed` returns the program after some of the changes; None if they cannot be made. In the end, not one more
+        of the changes could be made.
         """
 
         def first(subsets: Sequence[tuple[T, ...]]) -> int | None:
@@ -170,7 +170,7 @@ def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProg
 
 
 def _made(aval: Aval) -> Leaf:
-    """Return a placeholder for a value that was not computed: ones for NumPy's floats, zeros for all other dtypes."""
+    """Return a placeholder for a value that was not computed: ones for NumPy's real and complex floats, else zeros."""
     dtype = np.dtype(aval.dtype) if aval.dtype in PLAIN else np.dtype(f"u{_BYTES.get(aval.dtype, 1)}")
     shape = tuple(map(int, aval.shape))
     return Leaf(aval.dtype, np.ones(shape, dtype) if dtype.kind in "fc" else np.zeros(shape, dtype))
@@ -186,7 +186,7 @@ def _zeros(leaf: Leaf) -> Array:
 
 
 def _rounded(leaf: Leaf) -> Array:
-    """Return the values of an input rounded to one decimal place; unchanged if they are not NumPy's floats."""
+    """Return an input's values rounded to one decimal place; unchanged unless they are NumPy's (complex) floats."""
     return np.round(leaf.data, 1) if leaf.dtype in PLAIN and leaf.data.dtype.kind in "fc" else leaf.data
 
 

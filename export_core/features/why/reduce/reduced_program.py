@@ -71,7 +71,7 @@ class ModuleParts:
 
 
 class ModuleEditor(ExitStack):
-    """A context manager that edits StableHLO modules in a process of an environment with MLIR's Python bindings.
+    """A context manager that edits StableHLO modules in a process, in the environment of the newest release.
 
     It must be used from one thread.
     """
@@ -137,8 +137,8 @@ class NotEditedError(WhyError):
 class ReducedProgram:
     """A program under reduction: its envelope, its module and its inputs. The further fields are empty until an edit.
 
-    `names` are the names of its operations, without those that return. `results` are the origins of its results.
-    `text` is its module as MLIR prints it, in bytes, since these are not always UTF-8.
+    `names` are the names of its operations in all functions and regions, without those that return. `results` are the
+    origins of its results. `text` is its module as MLIR prints it, in bytes, since these are not always UTF-8.
     """
 
     envelope: Envelope

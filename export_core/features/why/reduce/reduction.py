@@ -108,7 +108,7 @@ class ReductionFolder:
     def earlier(self, *, resume: bool) -> Reduced | None:
         """Return the reduction in the folder if `resume` asks to continue it, else None.
 
-        Raises `WhyError` if a new content would delete other files in the folder, or if there is nothing to continue.
+        Raises `WhyError` if the folder cannot be replaced without losing something, or if there is nothing to continue.
         """
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
             raise WhyError(
@@ -197,7 +197,7 @@ class ReductionFolder:
 
 
 class ReductionEnvironments(NamedTuple):
-    """The environments of a reduction: of the failing reader, of a reader that works, and of the module editor."""
+    """The environments of a reduction: failing reader, reader that works, and newest release for the module editor."""
 
     failing: Environment
     second: Environment | None
@@ -264,7 +264,7 @@ def reduce_cell(
 
     Raises:
         WhyError: The cell cannot be reduced; the message says why. `NotReproducedError` if it does not fail here.
-        InfrastructureFault: A worker or an environment failed.
+        InfrastructureFault: Something that cells need failed, such as a worker or an environment.
     """
     if problem := audit_problem(cell.golden, options.policy):
         raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
@@ -462,7 +462,7 @@ def failing_call(golden: Golden, message: str) -> Check:
 
 
 def _check_reducible(cell: Cell, call: Check, outcome: Result) -> None:
-    """Raise `WhyError` if a failure cannot be reduced to a smaller program, because its cause is not in the module."""
+    """Raise `WhyError` if a cell does not fail here, or if no smaller program can show its failure."""
     what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
     message = first_line(outcome.message)
     if outcome.verdict in (Verdict.PASS, Verdict.COMPILED):

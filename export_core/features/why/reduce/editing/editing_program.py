@@ -307,7 +307,7 @@ def _same_typed(operation: Any, result: Any) -> Any:
 
 
 def _constant_text(kind: Any) -> str:
-    """Return the MLIR text of a constant of this type; empty if a type has no constants."""
+    """Return the MLIR text of a constant of this type; empty if no constant of it can be written."""
     if str(kind) == TOKEN:
         return TOKEN
     if (typed := type_of(kind)) is None:
@@ -383,7 +383,8 @@ _SIGNIFICANT = {"exponent_bits": 11, "mantissa_bits": 52}
 def _make_double(program: Program) -> None:
     """Change the types of a program so that it computes in double precision.
 
-    Raises `NotEditableError` if it already does, has no floats, or has an operation with no known double form.
+    Raises `NotEditableError` if it already does, has no floats, or has a type, constant or operation with no known
+    double form.
     """
     operations = program.operations()
     kept = [result for operation in operations for result in _change(operation)]

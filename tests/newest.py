@@ -36,7 +36,7 @@ NEWEST = (
 )
 """The beginnings of the ids of tests: folders, files, and single tests of files that test something else otherwise."""
 ANY_RELEASE = (
-    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_trying_more",
+    "tests/plugin/test_changed_exports.py::test_a_change_under_all_hash_seeds_suggests_trying_more_seeds",
     "tests/plugin/test_changed_exports.py::test_a_check_finds_unrecorded_dependence_on_the_hash_seed",
     "tests/plugin/test_changed_exports.py::test_dependence_on_the_hash_seed_is_recorded",
     "tests/plugin/test_changed_exports.py::test_noise_later_skips_the_second_export",

@@ -124,7 +124,7 @@ def test_each_action_is_pinned_by_its_digest(path):
     assert [line for line in uses(path) if not line.startswith("uses: ./ ") and not PINNED.match(line)] == []
 
 
-def test_an_action_has_one_digest_everywhere():
+def test_an_action_has_the_same_digest_in_all_workflows():
     found = {pinned.groups() for path in (*OWN, ACTION) for line in uses(path) if (pinned := PINNED.match(line))}
     assert len({name for name, _, _ in found}) == len(found)
 

@@ -50,7 +50,7 @@ def project(cwd) -> Path:
 @pytest.mark.parametrize(
     "command", [["matrix"], ["goldens", "verify"], ["matrix", "--goldens", "nowhere"]], ids=" ".join
 )
-def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
+def test_a_missing_golden_folder_is_bad_input(command, jaxexport, cwd):
     folder = command[-1] if "--goldens" in command else "golden"
     assert_bad_input(
         jaxexport(*command), f"{folder}: expected goldens, found none in {cwd}/{folder}.", "pytest --update-goldens"
@@ -485,7 +485,7 @@ def test_the_option_goldens_overrides_the_policys_golden_folder(jaxexport, proje
 # --- plan, and what is refused before anything runs -------------------------------------------------------------------
 
 
-def test_matrix_also_accepts_cases_as_arguments(jaxexport, project):
+def test_matrix_accepts_cases_as_arguments(jaxexport, project):
     every = jaxexport("matrix", "--dry-run", "--as-of", "2026-11-21").out
     assert jaxexport("matrix", "t.test_f*", "--dry-run", "--as-of", "2026-11-21").out == every
     assert_bad_input(jaxexport("matrix", "t.test_g", "--dry-run"), "--cases: no case matches 't.test_g'.")

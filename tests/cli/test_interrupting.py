@@ -244,7 +244,7 @@ def test_a_terminal_shows_progress_and_regains_its_cursor(small, tmp_path):
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_a_log_has_no_control_codes_and_quiet_only_the_report(small, tmp_path):
+def test_a_log_has_no_control_codes_and_quiet_prints_only_the_report(small, tmp_path):
     code, printed = Run(small, tmp_path, cases=BROKEN).ended()
     assert code == 1, printed
     assert "\x1b" not in printed

@@ -81,7 +81,7 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
     ],
     ids=lambda given: given if isinstance(given, str) else " ".join(given),
 )
-def test_full_prints_every_cell_even_if_reports_go_to_files(words, stream, command):
+def test_option_full_prints_every_cell_even_if_reports_go_to_files(words, stream, command):
     ended = command("report", "new", "--full", *words)
     for name in ("stdout", "stderr"):
         assert ("a: ok 0.10.2\n" in getattr(ended, name)) is (name == stream)
@@ -158,7 +158,7 @@ def test_judge_prints_the_command_that_reports_the_same_run(command):
     assert [f"policy {other}" in head for head in heads] == [True, False], "the head names the policy that judged"
 
 
-def test_printed_command_omits_the_policy_of_the_run(command):
+def test_judge_prints_a_command_without_the_policy_of_the_run(command):
     assert "jaxexport report new --html report.html" in command("judge", "new").stdout
 
 

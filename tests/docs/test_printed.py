@@ -50,7 +50,7 @@ def test_commands_print_what_the_page_shows(page, tmp_path, request):
     check(page, folder, programs=request.getfixturevalue("warm_programs"))
 
 
-def test_the_example_crash_is_one_that_a_real_run_could_report(tmp_path):
+def test_a_real_run_could_report_the_example_crash(tmp_path):
     results = read_run(make("api-example", tmp_path / "project") / ".jaxexport").results
     (crash,) = [result for result in results if result.verdict is Verdict.CRASH]
     assert crash.message == f"died by {signal_name(crash.signal)}"
@@ -58,7 +58,7 @@ def test_the_example_crash_is_one_that_a_real_run_could_report(tmp_path):
     assert Version(crash.reader.jaxlib) < Version("0.10.0")
 
 
-def test_each_page_has_its_listed_number_of_blocks_that_are_not_run():
+def test_the_blocks_that_are_not_run_are_counted_for_each_page():
     found = {
         page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
     }

@@ -175,7 +175,7 @@ def test_the_schemastore_entry_names_file_and_schema():
     assert (ROOT / entry["url"].rpartition("/main/")[2]).samefile(ROOT / "schema" / "policy.schema.json")
 
 
-def test_another_schema_can_refer_to_one_of_ours_by_its_id():
+def test_another_schema_can_refer_to_our_schema_by_its_id():
     registry = referencing.Registry().with_resources(
         (found["$id"], referencing.Resource.from_contents(found)) for found in map(schema, KINDS)
     )
@@ -192,7 +192,7 @@ def test_manifests_of_this_project_follow_the_schema():
         valid("manifest", plain(yaml.load(text, yaml.CSafeLoader)))
 
 
-def test_policies_of_this_project_and_with_every_key_are_valid():
+def test_this_projects_policy_and_examples_of_every_key_are_valid():
     examples = [ROOT / "tests" / "policy" / "everything.yaml", *ROOT.glob("tests/features/*/policy.yaml")]
     for path in (ROOT / FILE, *examples):
         load_policy(path)

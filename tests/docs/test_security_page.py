@@ -25,7 +25,7 @@ def test_a_security_rule_without_a_test_is_marked_as_trusted():
     assert [row["what"] for row in ROWS if not row["tests"] and not row.get("trusted", "").startswith("yes")] == []
 
 
-def test_the_security_page_has_each_subject_and_real_sessions():
+def test_the_security_page_has_each_subject_and_names_nox_sessions():
     page = (EXPLANATION / "security.md").read_text(encoding="utf-8")
     assert SUBJECTS.keys() - set(re.findall(r"^## (.+)$", page, re.MULTILINE)) == set()
     assert set(re.findall(r"`nox -s (\w+)", page)) <= set(

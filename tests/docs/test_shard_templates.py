@@ -33,7 +33,7 @@ def slurm(text: str) -> str:
         (3, False, False),  # the disk was full
     ],
 )
-def test_a_shards_task_succeeds_only_with_results_of_its_own_run(tmp_path, template, matrix, summary, succeeds):
+def test_a_shards_task_fails_without_results_of_this_run(tmp_path, template, matrix, summary, succeeds):
     results = tmp_path / "jaxexport-shards" / "1"
     results.mkdir(parents=True)
     if summary:

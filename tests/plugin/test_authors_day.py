@@ -456,7 +456,7 @@ def test_an_update_fails_on_a_manifest_that_is_a_link(sine, tmp_path):
         (("--update-goldens=dry-run", "--prune-goldens"), "cannot be combined with --prune-goldens, which deletes"),
     ],
 )
-def test_update_modes_that_cannot_work_are_refused(words, message, projects):
+def test_review_without_a_terminal_or_dry_run_with_prune_is_refused(words, message, projects):
     run = projects(test_a="def test_plain(): pass\n").pytest(*words)
     assert run.code == pytest.ExitCode.USAGE_ERROR
     (line,) = run.text.strip().splitlines()
@@ -475,7 +475,7 @@ def test_an_unknown_value_of_update_goldens_names_the_known_ones(value, hint, pr
     assert run.text.strip() == f"ERROR: jaxexport: error: {error}"
 
 
-def test_a_path_after_update_goldens_is_not_its_value(projects):
+def test_a_path_after_the_update_goldens_option_selects_tests(projects):
     run = projects(test_a="def test_plain(): pass\n").pytest("--update-goldens", "test_a.py")
     assert "1 passed" in run.text
 

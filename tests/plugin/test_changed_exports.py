@@ -300,7 +300,7 @@ def test_a_check_finds_unrecorded_dependence_on_the_hash_seed(later):
     assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
 
 
-def test_a_change_under_all_hash_seeds_suggests_trying_more(later):
+def test_a_change_under_all_hash_seeds_suggests_trying_more_seeds(later):
     report = later["test_always_alike"]
     assert report.outcome == "failed"
     assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text

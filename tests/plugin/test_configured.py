@@ -186,7 +186,7 @@ def test_each_command_in_the_summary_names_the_tests_it_concerns():
     assert f"{UPDATE} 't.py::g[a b]' stores the new ones" in text
 
 
-def test_a_command_for_many_tests_chooses_those_of_the_run():
+def test_a_command_for_many_tests_repeats_the_selection_of_the_run():
     text = "\n".join(summary_lines([checked(f"t.f{n}") for n in range(4)], repeated=OPTIONS, selected=CHOSEN))
     assert f"yet of t.f0, t.f1, t.f2 and 1 more: {UPDATE} -k 'f or g' adds it" in text
 

@@ -63,7 +63,7 @@ def run_changed(project: Project, old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize("message", QUOTED)
-def test_each_quoted_message_is_printed(printed, message):
+def test_each_message_that_the_docstring_quotes_is_printed(printed, message):
     pattern = ".*".join(map(re.escape, message.split("...")))
     assert re.search(pattern, printed), printed
 

@@ -58,7 +58,7 @@ def _command(run: Run) -> list[str]:
     return shlex.split(found.group(1))
 
 
-def test_every_test_has_a_golden_of_its_own(named):
+def test_no_two_tests_share_a_golden(named):
     assert named.written.code == 0
     assert len(named.written.tests) == len(named.cases) == 7 + 2 + 1
 

@@ -66,7 +66,7 @@ def update(projects: Projects) -> tuple[Project, Run]:
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_outputs_that_show_nothing_are_refused(update, name):
+def test_goldens_without_any_number_to_compare_are_refused(update, name):
     report = update[1][f"TestNothing.{name}"]
     assert report.outcome == "failed"
     assert f"expected outputs that show what the function computes, but {NOTHING[name]}. " in report.text
@@ -129,7 +129,7 @@ def test_made_inputs_give_numbers_or_are_refused(projects):
     assert project.pytest("-k", "cholesky").code == 0
 
 
-def test_goldens_with_inputs_made_by_an_older_version_are_checked(projects):
+def test_goldens_with_inputs_made_by_an_older_plugin_are_checked(projects):
     """Older versions made inputs by one rule, even if the outputs were NaN."""
     reason = "export_compat(nothing_to_compare='an older version')"
     project = projects(conftest=OLDER, test_a=IN_DOMAIN.replace("export_compat", reason))

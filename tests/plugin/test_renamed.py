@@ -115,7 +115,7 @@ def test_a_moved_test_is_found_from_another_folder(project):
     [("jnp.exp", ""), ("jnp.sin", "def test_sin(): pass")],
     ids=["other outputs", "the old test exists"],
 )
-def test_a_new_test_that_is_no_renamed_one_gets_no_suggestion(project, function, more):
+def test_a_new_test_that_was_not_renamed_gets_no_suggestion(project, function, more):
     changed = SINE.replace("test_sin", "test_new").replace("jnp.sin", function)
     project.write(test_a=changed + f"\n    {more}\n")
     run = project.pytest()

@@ -71,7 +71,7 @@ def test_a_marked_test_fails_without_the_plugin(project):
     assert "fixture 'export_golden' not found" in run.text
 
 
-def test_a_missing_golden_fails_without_a_terminal_too(project):
+def test_without_the_terminal_plugin_a_missing_golden_fails_its_test(project):
     run = project.pytest("-p", "no:terminal", "test_marked.py")
     assert (run.code, run["test_marked"].outcome) == (1, "failed")
     assert "pytest --update-goldens test_marked.py::test_marked" in run["test_marked"].text

@@ -112,7 +112,7 @@ def test_marked_methods_write_goldens_and_check_them(classes):
     assert "9 cases checked against 9 goldens: 9 kept" in classes.checked.text
 
 
-def test_each_parameter_of_a_test_method_has_its_own_case(classes):
+def test_each_parameter_of_a_test_method_gives_a_separate_case(classes):
     names = {path.name.removeprefix("test_classes.") for path in classes.project.goldens.iterdir()}
     assert len(names) == 9
     assert {

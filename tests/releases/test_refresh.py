@@ -203,7 +203,7 @@ def test_comments_between_releases_stay_in_place():
     ]
 
 
-def test_the_jaxlib_section_is_put_before_that_of_jax():
+def test_the_jaxlib_section_is_put_before_the_jax_section():
     text = with_entries("jax:\n", {"0.12.1": JaxlibRelease(day("2026-11-19"))}, {})
     assert [line.split(" {")[0] for line in text.splitlines()] == ["jaxlib:", '  "0.12.1":', "jax:"]
 

@@ -96,7 +96,7 @@ def test_a_window_may_be_as_long_as_a_century():
 
 
 @pytest.mark.parametrize("built", [datetime.datetime(2026, 10, 25, 12), "2026-10-25", None])
-def test_only_days_are_accepted_as_build_dates(built):
+def test_a_build_date_must_be_a_date_without_a_time(built):
     day = datetime.date(2026, 10, 25)
     for name, dates in {"writer_built": (built, day), "reader_built": (day, built)}.items():
         with pytest.raises(ReleaseError, match=f"promise: {name}: expected the build date of a jaxlib"):

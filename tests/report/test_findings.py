@@ -111,7 +111,7 @@ def test_causes_with_most_cells_come_first_and_numerics_last():
     ]  # fmt: skip
 
 
-def test_a_golden_failing_in_its_own_writer_is_not_replayable():
+def test_a_golden_that_fails_in_its_writer_is_called_not_replayable():
     own, newer, other = crash(reader="0.9.2"), crash(), crash("t.other")
     found = findings(own, newer, other)
     assert [(finding.title, [cell.key for cell in finding.results]) for finding in found] == [
@@ -233,7 +233,7 @@ def iree(**changes):
     return of_runtime(plain, "iree==3.13.0", "2026-10-01")
 
 
-def test_a_runtime_wrong_in_the_same_way_as_the_writer_has_no_issue():
+def test_a_runtimes_known_issue_is_not_named_if_the_writer_errs_alike():
     off = {"max_abs_error": 0.0100, "max_noise_error": 3.55e4}
     found = findings(wrong("0.9.2", **off), wrong("0.10.2", **off), iree(**{**off, "max_abs_error": 0.0101}))
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
@@ -252,7 +252,7 @@ def test_a_runtime_wrong_in_the_same_way_as_the_writer_has_no_issue():
     ],
     ids=["another difference", "rounding in the writer", "the writer replays it"],
 )
-def test_a_runtime_wrong_in_another_way_than_the_writer_has_its_issue(own, in_iree):
+def test_a_runtimes_known_issue_is_named_unless_the_writer_errs_alike(own, in_iree):
     issues = {finding.cause.upstream for finding in findings(own, in_iree) if finding.cause}
     assert "iree-sine-of-large-angles" in issues
 
@@ -334,7 +334,7 @@ def test_a_known_issue_is_not_named_if_jaxlib_differs_the_same_way():
         ((False, False), "OTHER NUMBERS", ", none of them promised,", "2 cells with other numbers outside the window"),
     ],
 )
-def test_a_group_says_which_of_its_cells_are_promised(promised, title, which, counted):
+def test_a_finding_of_several_cells_counts_the_promised_cells(promised, title, which, counted):
     cells = [wrong(reader, promised=known) for reader, known in zip(("0.10.2", "0.11.0"), promised, strict=True)]
     report = document([result(reader="0.9.2", case="t.f"), *cells])
     (finding,) = (one for one in report.findings if one.results)
@@ -397,7 +397,7 @@ def test_the_finding_of_one_cell_names_its_known_issue():
     assert "  to do      Upgrade the reader to jaxlib 0.10.0" in found.text
 
 
-def test_crashes_since_different_releases_are_separate():
+def test_crashes_since_different_releases_are_separate_findings():
     results = [
         *(result(case="t.a", reader="0.10.0"), crash("t.a", "0.10.2")),
         *(result(case="t.b", reader="0.10.2"), crash("t.b", "0.11.0")),
@@ -666,7 +666,7 @@ def test_rounding_is_titled_numbers_moved_and_exits_1():
     assert broken_cell(results[0]).title == "NUMBERS MOVED"
 
 
-def test_the_advice_for_rounding_is_reduce_and_not_a_report():
+def test_the_advice_for_rounding_is_reduce_and_not_an_issue_report():
     reproduce = (
         "jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1 --platforms cpu --goldens 'my goldens'"
     )

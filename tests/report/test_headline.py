@@ -190,7 +190,7 @@ def test_the_headline_of_a_broken_run_names_expired_failures():
     ],
     ids=["one jax", "both"],
 )
-def test_a_jaxlib_read_with_two_jax_is_named_with_its_jax(broken, affected):
+def test_a_jaxlib_that_ran_with_two_jax_is_named_with_its_jax(broken, affected):
     def read_with(jax):
         failed = structs.replace(CRASH, reader=structs.replace(release("0.12.0"), jax=jax))
         return failed if jax in broken else structs.replace(failed, verdict=Verdict.PASS, judgement=Judgement.KEPT)

@@ -159,7 +159,7 @@ def test_suites_count_their_test_cases():
     ],
     ids=["kept", "a result is missing", "the list is stale"],
 )
-def test_the_run_suite_fails_if_only_it_explains_the_exit_code(results, planned, end):
+def test_the_run_suite_fails_if_no_cell_explains_the_exit_code(results, planned, end):
     made = summary(results, planned)
     found = cases_of(results, made)["jaxexport"]
     assert [child.tag for child in found] == [end]

@@ -71,6 +71,6 @@ def test_the_table_says_not_known_for_cells_of_a_missing_shard():
 
 
 @pytest.mark.parametrize("draw", [reported, markdown_text, html_page])
-def test_each_medium_says_how_many_cells_are_not_shown(draw):
+def test_each_report_format_says_how_many_cells_are_not_shown(draw):
     assert SENTENCE in draw(joined(KEPT, BONUS))
     assert "is missing" not in draw(document([KEPT, BONUS]))

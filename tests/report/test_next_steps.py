@@ -40,7 +40,7 @@ def next_steps(made) -> list[str]:
     return [step.strip() for step in steps]
 
 
-def test_a_run_without_environments_is_continued_next():
+def test_resuming_is_advised_first_if_no_environment_could_be_built():
     made = report_of(not_run(), not_run("t.m"), not_run(reader="0.10.2"))
     assert next_steps(made)[0] == RESUMED
     file = io.StringIO()
@@ -48,7 +48,7 @@ def test_a_run_without_environments_is_continued_next():
     assert "reproduce" not in file.getvalue() + annotation_commands(made)
 
 
-def test_a_broken_run_with_cells_that_were_not_run_is_continued_after_the_worst_cell():
+def test_resuming_is_advised_after_explaining_the_worst_cell():
     first, second, third, _ = next_steps(report_of(CRASH, not_run()))
     assert first.startswith("jaxexport matrix --cases tests.test_a.test_f ")
     assert second.startswith("jaxexport explain ")
@@ -57,6 +57,6 @@ def test_a_broken_run_with_cells_that_were_not_run_is_continued_after_the_worst_
 
 
 @pytest.mark.parametrize("facts", [{"changed": "another tool"}, {"not_run_shards": [Shard(1, 2)]}])
-def test_an_outdated_or_joined_run_is_not_continued(facts):
+def test_resuming_an_outdated_or_joined_run_is_not_advised(facts):
     (only,) = next_steps(report_of(not_run(), **facts))
     assert only.startswith("jaxexport report out")

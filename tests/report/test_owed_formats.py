@@ -125,7 +125,7 @@ def test_advice_names_a_results_folder_that_is_not_the_usual_one():
 
 
 @pytest.mark.parametrize("command", [name for name in _TAKES if name not in ("explain", "reduce")])
-def test_a_command_is_advised_only_options_that_it_takes(command):
+def test_advised_commands_get_only_options_that_they_accept(command):
     found = application
     for name in command.split():
         found = found.get_command(click.Context(found), name)
@@ -133,7 +133,7 @@ def test_a_command_is_advised_only_options_that_it_takes(command):
     assert {*_TAKES[command]} <= taken
 
 
-def test_a_full_command_on_files_gets_options_but_its_name_does_not():
+def test_options_are_not_added_where_a_sentence_only_names_a_command():
     asked = {"--policy": "p.yaml", "--goldens": "g", "--as-of": "2026-11-22"}
     text = "`jaxexport convert FILE -o OUT`; `jaxexport convert` extends no promise; `jaxexport forecast`"
     completed = with_asked(text, asked)

@@ -253,7 +253,7 @@ def test_ids_on_the_page_are_unique(page):
     assert "cause=lapack-cold-process=outside" in ids
 
 
-def test_a_causes_card_names_the_release_that_began_or_ended_it(page):
+def test_a_causes_card_names_the_first_failing_or_fixing_release(page):
     cards = re.findall('<article id="cause=.*?</article>', page, re.S)
     facts = [re.findall(r"<dt>(since|fixed in|first seen in)</dt><dd>(.*?)</dd>", card) for card in cards[:3]]
     assert facts == [[("fixed in", "0.10.0")], [("since", "0.12.0.1")], [("since", "0.12.0")]]

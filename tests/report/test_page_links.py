@@ -233,7 +233,7 @@ def test_an_unknown_cell_or_cause_in_the_address_shows_all_cells(address, words,
         assert page.locator("#missing").bounding_box()["y"] < 100
 
 
-def test_an_unknown_cell_in_the_address_is_named_after_a_known_one(opened):
+def test_changing_the_address_to_an_unknown_cell_closes_the_open_cell(opened):
     page = opened(cell_link(numbers().key))
     page.evaluate("location.hash = '#cell=gone'")
     page.locator("#missing", has_text="This page has no cell gone.").wait_for()
@@ -619,6 +619,6 @@ def test_an_opened_cell_shows_its_known_issue_and_remedy(opened):
     expect(facts).to_contain_text("Upgrade the reader to jaxlib 0.10.0 or later")
 
 
-def test_a_known_failure_has_its_own_mark(opened):
+def test_the_table_marks_a_known_failure_with_k(opened):
     cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
     expect(marks(opened(shown=document(cells)))).to_have_text(["crash k"])

@@ -95,7 +95,7 @@ def test_a_square_shows_and_counts_its_worst_judgement():
     assert square.get("aria-label") == ("written by 0.9.2, read by 0.10.2 on cpu: 1 broken, 1 known, 1 kept (promised)")
 
 
-def test_a_squares_number_counts_all_that_fail_the_run():
+def test_a_squares_number_counts_all_cells_that_fail_the_run():
     results = [
         result(Verdict.NUMERICS, Judgement.BROKEN, case="t.a", promised=False),
         result(Verdict.CRASH, Judgement.OWED, case="t.b", promised=False),

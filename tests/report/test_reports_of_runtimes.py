@@ -143,7 +143,7 @@ def test_the_full_report_names_the_runtime_of_each_reader():
     assert row == "  test_f: ok 0.11.0, 0.12.0.1; [ok] iree 3.13.0; ok tensorflow 2.20.0; err! tensorflow 2.21.0"
 
 
-def test_one_message_in_two_runtimes_is_two_causes():
+def test_the_same_message_in_two_runtimes_is_two_causes():
     """One message in jaxlib and in tensorflow is two causes, since their releases are not ordered."""
     results = [one if one.reader.runtime else replaced(one, **BROKEN) for one in RESULTS]
     causes = run_of(results).summary.causes
@@ -285,7 +285,7 @@ def test_wrong_numbers_of_a_runtime_break_no_promise():
     assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
 
 
-def test_numbers_of_one_runtime_are_one_cause_for_all_writers():
+def test_wrong_numbers_in_a_runtime_are_one_cause_for_all_writers():
     cells = [
         of_runtime(
             result(Verdict.NUMERICS, Judgement.BROKEN, case=case, writer=writer, promised=False),
@@ -356,7 +356,7 @@ def test_rounding_in_a_runtime_is_titled_numbers_moved():
     ],
 )
 @pytest.mark.parametrize("runtime", [True, False])
-def test_no_numbers_rule_is_suggested_for_nan_zeros_or_huge_numbers(differs, is_garbage, runtime):
+def test_no_policy_rule_is_suggested_for_nan_zeros_or_huge_numbers(differs, is_garbage, runtime):
     if runtime:
         report = other_numbers("3.13.0", **differs)
     else:

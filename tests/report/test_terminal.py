@@ -55,7 +55,7 @@ def test_the_full_report_shows_everything_but_pictures():
     assert_shown(text, lambda element: element.sort not in ("picture", "row line", "looks like"))
 
 
-def test_the_short_report_says_why_something_was_accepted():
+def test_the_short_report_gives_the_reason_for_an_accepted_tolerance():
     text = drawn(print_report, rich_document(), width=10_000)
     assert "\naccepted  A tolerance of 0.1 (bfloat16): t.kept.\n" in text
 
@@ -183,7 +183,7 @@ def test_the_last_two_lines_have_counts_and_exit_code(results, planned, expected
     assert last == f"{expected} As of 2026-11-21, 12 s, exit code {code}."
 
 
-def test_what_was_accepted_is_shown_with_its_reason():
+def test_an_accepted_comparison_is_shown_with_its_reason():
     accepted = [Accepted("comparison: svd", "factors are unique up to signs", ("t.svd",))]
     shown = document([result()], summarize([result()], accepted=accepted))
     assert "accepted  comparison: svd (factors are unique up to signs): t.svd.\n" in drawn(print_report, shown)
@@ -259,7 +259,7 @@ def test_a_log_names_the_jax_of_a_jaxlib_with_two_jax():
     assert {line.partition(" in ")[2].partition(": ")[0] for line in lines if line.startswith("  broken")} <= titles
 
 
-def test_promised_cells_are_called_done_after_cells_of_targets():
+def test_the_log_says_done_only_after_the_cells_of_deployment_targets():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
     owed = result(Verdict.REFUSED, Judgement.OWED, case="a", writer="0.12.0.1", reader="0.9.2", promised=False)
     owed = msgspec.structs.replace(owed, deployed=("serving",))
@@ -290,7 +290,7 @@ def test_a_promised_cell_that_was_not_run_is_not_done():
     )
 
 
-def test_progress_counts_a_cell_refused_by_a_runtime_as_promised():
+def test_progress_includes_promised_cells_that_a_runtime_refused():
     calendar, reader = load_calendar(), Selection("pjrt==0.12.0.1")
     one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))
     (cell,) = one_cell.cells
@@ -378,7 +378,7 @@ def test_the_end_of_a_run_names_explain_for_a_failing_cell():
     assert "explain" not in drawn(print_report, document(missing))
 
 
-def test_a_large_run_ends_with_one_screen_too():
+def test_a_large_run_ends_with_one_screen():
     assert len(drawn(print_report, document(*large_run(5_000)), width=80).strip().splitlines()) <= 44
 
 
@@ -494,7 +494,7 @@ def test_failures_outside_the_window_are_named_with_their_cases():
     assert f"outside the window  {counts}" in text
 
 
-def test_one_case_is_named_before_its_known_issue():
+def test_a_single_failing_case_is_named_and_then_its_known_issue():
     facts = {"message": "too new", "promised": False, "upstream": "stablehlo-too-new"}
     failed = [result(Verdict.ERROR, Judgement.OUTSIDE, case=f"t.{name}", **facts) for name in "ab"]
     counts = "outside the window  1 cause, 1 cell: a in 0.10.2 (stablehlo-too-new)\n"
@@ -553,7 +553,7 @@ def test_a_second_cause_of_cells_not_run_refers_to_the_advice_above():
     assert "\n  to do      as above\n" in second
 
 
-def test_advice_on_calls_that_only_jax_runs_is_shown_for_a_second_cause():
+def test_the_second_cause_has_advice_on_calls_that_only_jax_runs():
     call = {"custom_calls": ("lapack_spotrf_ffi",), "stage": Stage.DESERIALIZE, "message": "convert it"}
     plain = result(Verdict.REFUSED, Judgement.OWED, case="t.b", deployed=("robot",), **call)
     in_iree = of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False)

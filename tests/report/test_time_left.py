@@ -26,7 +26,7 @@ def steady(readers: int = 4, cells: int = 50, seconds: float = 1.0, building: fl
 
 
 @pytest.mark.parametrize(("environments", "most"), RECORDED.items())
-def test_the_time_left_of_a_real_run_is_right_after_a_fifth(environments, most):
+def test_the_time_left_is_right_after_a_fifth_of_a_real_run(environments, most):
     file = Path(__file__).parent / "data" / f"time-left-{environments}.json"
     assert len(problems(json.loads(file.read_text()))) <= most
 
@@ -120,7 +120,7 @@ def test_the_time_left_changes_while_no_cell_ends():
     assert left.range()[1] > 60, "the longer a cell takes, the longer it may still take"
 
 
-def test_long_cells_that_end_together_do_not_look_like_speed():
+def test_long_cells_that_end_together_do_not_shorten_the_estimate():
     clock = Clock()
     left = TimeLeft(Counter({("old", True): 80, ("new", True): 100}), clock)
     left.environment("old")

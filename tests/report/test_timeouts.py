@@ -56,19 +56,19 @@ def test_the_first_advice_on_a_timeout_is_a_longer_limit(cell):
     assert f"next       {with_more_time(cell.reproduce)}\n" in shown.getvalue()
 
 
-def test_more_time_is_several_times_what_the_cell_had():
+def test_the_advised_limit_is_at_least_four_times_the_cells_limit():
     command = "OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases t.f --timeout 300 --no-cache --results r"
     assert with_more_time(command) == command.replace("300", "1200")
     assert with_more_time("jaxexport matrix --timeout 2.5") == "jaxexport matrix --timeout 120", "the usual limit"
     assert with_more_time("jaxexport matrix --timeout x") == "jaxexport matrix --timeout 480", "by a file of others"
 
 
-def test_a_timeout_of_a_runtime_is_reported_to_the_runtime():
+def test_a_timeout_in_a_runtime_advises_to_report_it_to_that_runtime():
     cell = of_runtime(timed_out(judgement=Judgement.OWED, deployed=("robot",)), "iree==3.13.0", "2026-10-19")
     assert to_do(cell).endswith(", and report it to iree.")
 
 
-def test_a_timeout_in_its_own_writer_does_not_blame_the_golden():
+def test_a_timeout_in_the_goldens_writer_does_not_blame_the_golden():
     (finding,) = document([timed_out("0.9.2"), timed_out()]).findings
     assert finding.title == "BROKEN PROMISE"
     assert "own writer" not in finding.text

@@ -260,7 +260,7 @@ def test_a_run_is_judged_though_git_lfs_left_only_pointers(project, jaxexport):
     assert "missing or damaged now: t.a/0.12.0.1-cpu. Restore them, or run" in jaxexport("judge", code=2).err
 
 
-def test_without_a_project_policy_a_run_is_judged_by_its_own(project, jaxexport):
+def test_a_run_is_judged_by_its_policy_file_if_the_project_has_none(project, jaxexport):
     Path("own.yaml").write_text(Path("export_compat.yaml").read_text())
     Path("export_compat.yaml").unlink()
     jaxexport(*MATRIX, "--policy", "own.yaml", code=0)
@@ -412,7 +412,7 @@ ELSEWHERE = {
 }
 
 
-def test_each_policy_key_decides_verdicts_or_has_a_reason():
+def test_each_policy_key_is_part_of_the_evidence_or_an_exception():
     keys = {*Policy.__struct_fields__}
     assert {key.name for key in feature_keys()} <= keys
     assert keys == {*REPLAYED, *JUDGING, *ELSEWHERE}
@@ -522,7 +522,7 @@ def test_deleted_goldens_known_to_git_make_a_run_outdated(project, jaxexport):
 
 
 @pytest.mark.parametrize("words", ["report", "judge", "explain", "reduce -o reduced", "can-i-deploy --to serving"])
-def test_every_command_on_stored_runs_names_an_unfinished_one(project, jaxexport, words):
+def test_every_command_on_stored_runs_names_an_unfinished_run(project, jaxexport, words):
     folder = unfinished(jaxexport)
     (folder / FINISHED).mkdir()
     (folder / FINISHED / SUMMARY).write_text("{}")

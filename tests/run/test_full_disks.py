@@ -89,7 +89,7 @@ def test_a_full_disk_for_the_cache_does_not_affect_results(project, tmp_path):
     assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 
 
-def test_a_full_disk_for_environments_leaves_no_partial_one(project, tmp_path):
+def test_a_full_disk_leaves_no_partial_environment(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
         project, f"--results {tmp_path}/r --no-cache", environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy"

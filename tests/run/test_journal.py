@@ -145,7 +145,7 @@ def test_results_that_a_resume_drops_are_removed_from_the_file(tmp_path):
     assert (tmp_path / RESULTS).read_bytes().splitlines() == [LINES[0], LINES[2]]
 
 
-def test_a_new_run_removes_the_unfinished_one(tmp_path):
+def test_a_new_run_removes_an_unfinished_run(tmp_path):
     begun(tmp_path, *LINES)
     (tmp_path / SUMMARY).write_text("{}")
     begun(tmp_path)
@@ -157,7 +157,7 @@ FINISHED_FILES = {PLAN, RESULTS, SUMMARY}
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_an_unfinished_run_moves_a_finished_one_into_a_folder(tmp_path, resume):
+def test_a_run_that_begins_moves_the_finished_run_into_a_folder(tmp_path, resume):
     finish(tmp_path, *LINES)
     before = {name: (tmp_path / name).read_bytes() for name in FINISHED_FILES}
     for _ in range(2):  # a second unfinished run replaces nothing either
@@ -167,14 +167,14 @@ def test_an_unfinished_run_moves_a_finished_one_into_a_folder(tmp_path, resume):
     assert not (tmp_path / SUMMARY).exists()
 
 
-def test_a_finished_run_replaces_the_finished_one(jaxexport, project):
+def test_a_finished_run_replaces_the_earlier_finished_run(jaxexport, project):
     words = "matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21"
     for _ in range(2):
         jaxexport(*words, code=None)
         assert {path.name for path in (project / ".jaxexport").iterdir()} == {*FINISHED_FILES, LOCK, ".gitignore"}
 
 
-def test_an_interrupted_run_says_where_the_finished_one_is(jaxexport, project, monkeypatch):
+def test_an_interrupted_run_says_where_the_earlier_finished_run_is(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -235,7 +235,7 @@ def test_a_link_above_a_named_results_folder_is_allowed(tmp_path):
     assert (tmp_path / "disk" / "run" / SUMMARY).exists()
 
 
-def test_a_run_removes_temporary_files_of_a_killed_one(tmp_path):
+def test_a_run_removes_temporary_files_of_a_killed_run(tmp_path):
     names = ".new-results.jsonl-999999999-ab", f".new-plan.json-{os.getppid()}-ab"
     for name in names:
         (tmp_path / name).write_text("half")
@@ -283,7 +283,7 @@ def test_a_finished_run_with_changed_files_is_not_resumed(tmp_path):
         resumed(tmp_path)
 
 
-def test_a_plan_records_cells_by_the_numbers_of_their_goldens():
+def test_a_plan_records_cells_as_ranges_of_golden_numbers():
     made = record([golden(f"t.{name}") for name in "abcde"], readers="0.12.0.1,0.9.2")
     assert made.own_cells == {"0.12.0.1-jax0.12.0.1 on cpu": "0-4", "0.9.2-jax0.9.2 on cpu": "0-4"}
     keys = [CellKey(name, v, v, "cpu") for name in made.goldens for v in ("0.12.0.1", "0.9.2")]
@@ -350,7 +350,7 @@ def test_the_number_of_jobs_is_not_part_of_the_plan(tmp_path):
     assert resumed(tmp_path, record(jobs=7)) == LINES
 
 
-def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
+def test_a_run_into_the_folder_of_a_running_run_is_refused(tmp_path):
     with Journal(tmp_path, record()):
         assert_locked(tmp_path)
     begun(tmp_path, *LINES)
@@ -482,7 +482,7 @@ def test_a_partial_run_sets_a_whole_run_aside_and_warns_once(jaxexport, project,
     assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == later != whole
 
 
-def test_a_run_of_the_readers_that_a_policy_lists_is_whole(jaxexport, project):
+def test_a_run_of_all_readers_of_the_policy_counts_as_whole(jaxexport, project):
     (project / "export_compat.yaml").write_text("readers: [0.12.0.1]\n")
     words = "matrix", "--as-of", "2026-11-21"
     for _ in range(2):
@@ -491,7 +491,7 @@ def test_a_run_of_the_readers_that_a_policy_lists_is_whole(jaxexport, project):
     assert MOVED.format("only cases t.a") in " ".join(jaxexport(*words, "t.a", code=0).out.split())
 
 
-def test_a_run_that_names_every_writer_and_case_is_whole(jaxexport, project):
+def test_a_run_that_names_every_writer_and_case_counts_as_whole(jaxexport, project):
     goldens = GoldenStore(project / "golden").goldens()
     writers = sorted({golden.manifest.writer.jaxlib for golden in goldens})
     cases = [f"--cases={name}" for name in {golden.manifest.case for golden in goldens}]

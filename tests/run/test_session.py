@@ -39,7 +39,7 @@ def test_a_reproduce_command_runs_one_cell_into_another_folder():
     ]  # fmt: skip
 
 
-def test_reproduce_accepts_a_cell_outside_the_window_alone():
+def test_reproduce_commands_have_unpromised_only_outside_the_window():
     outside = dataclasses.replace(CELL, promised=False)
     assert ("--unpromised", "reproduced") in itertools.pairwise(reproduced(RunOptions(), outside))
     assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(outside, deployed=("serving",)))
@@ -53,7 +53,7 @@ def test_reproduce_commands_of_runtimes_accept_unpromised_cells():
     assert "--unpromised" not in reproduced(RunOptions(), dataclasses.replace(of_pjrt, deployed=("serving",)))
 
 
-def test_reproduce_commands_have_openblas_kernel_mode_and_folder(monkeypatch):
+def test_reproduce_commands_set_openblas_variable_mode_and_folder(monkeypatch):
     compiled = dataclasses.replace(CELL, platform="tpu", mode=Mode.COMPILE)
     assert "tpu:compile" in reproduced(RunOptions(), compiled)
     own = RunOptions(results=Path(".jaxexport/reproduced"))
@@ -88,7 +88,7 @@ def test_reproduce_commands_have_only_flags_the_policy_passes(monkeypatch):
     assert reproduced(RunOptions())[0] == "jaxexport"
 
 
-def test_reproduce_commands_have_each_option_deciding_a_verdict():
+def test_reproduce_commands_have_every_option_that_affects_a_verdict():
     options = RunOptions(
         *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2),
         results=Path("my results"),
@@ -158,7 +158,7 @@ def test_command_line_values_become_fields_of_the_options():
     assert (selection.cases, selection.writers, selection.wheels) == (("a", "b"), ("1", "2"), ())
 
 
-def test_a_cell_not_run_without_its_accelerator_has_a_forecast(tmp_path, monkeypatch):
+def test_a_cell_not_run_for_lack_of_hardware_has_a_forecast(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
     made = manifest(options=Options(platforms=("cpu", "cuda")))
     one = write_golden(GoldenStore(tmp_path), made)  # the artifact is for the CPU alone
@@ -247,7 +247,7 @@ def test_a_script_may_give_strings_for_paths_and_lists_for_tuples():
     assert Selection(platforms=["cpu"], wheels=[Path("w")]) == Selection(platforms=("cpu",), wheels=("w",))
 
 
-def test_an_option_that_the_policy_also_sets_has_no_own_default():
+def test_an_option_that_the_policy_can_set_has_no_default():
     """Otherwise a script that leaves it out would ask for that default, and the command for the policy's."""
     of_policy = [name for name, option in OPTIONS.items() if option.of_policy]
     assert {"readers", "platforms"} <= {*of_policy}
@@ -277,7 +277,7 @@ def test_a_failing_observer_callback_is_noted_once_and_dropped():
 
 
 @pytest.mark.parametrize("notes", [{}, {"note": lambda text: 1 / 0}])
-def test_a_failing_observer_is_logged_if_its_note_does_not_work(notes, caplog):
+def test_a_failing_observer_is_logged_if_its_note_callback_fails(notes, caplog):
     soft = failing_softly(Observer(result=lambda result: result.no_such_name, **notes))
     for _ in range(3):
         soft.result(None)

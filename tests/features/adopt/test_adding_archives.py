@@ -288,7 +288,7 @@ def test_outputs_of_given_inputs_are_computed(archive, add, writers_here):
     assert list(map(str, golden.outputs())) == list(map(str, from_npz(MLP / "outputs.npz")))
 
 
-def test_one_artifact_is_added_without_arrays(bare_archive, jaxexport, writers_here):
+def test_a_single_artifact_can_be_added_without_arrays(bare_archive, jaxexport, writers_here):
     words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dims", "b=3")
     ended = jaxexport("goldens", "add", *words, code=0)
     assert list(map(str, stored()["a/0.9.2-cpu"].outputs())) == ["float32[3,3]"]
@@ -296,7 +296,7 @@ def test_one_artifact_is_added_without_arrays(bare_archive, jaxexport, writers_h
     assert (ended.code, "expected sizes of its symbolic dimensions (b), found a size of c" in ended.err) == (2, True)
 
 
-def test_a_registered_module_is_stored_as_it_was_before_the_replay(
+def test_editing_a_registered_module_in_a_replay_changes_no_golden(
     bare_archive, jaxexport, writers_here, cwd, monkeypatch
 ):
     (cwd / "ours.py").write_text("A = 1\n")
@@ -314,7 +314,7 @@ def test_a_registered_module_is_stored_as_it_was_before_the_replay(
     assert golden.content("ours.register.py") == b"A = 1\n"
 
 
-def test_the_size_of_an_unknown_dimension_is_bad_input(bare_archive, add, writers_here):
+def test_a_size_for_a_dimension_that_no_artifact_has_is_bad_input(bare_archive, add, writers_here):
     ended = add("--dims", "bacth=4", code=2)
     assert "--dims bacth: expected symbolic dimensions of artifacts whose inputs are made, found none" in ended.err
 
@@ -334,7 +334,7 @@ def test_inputs_that_cannot_be_made_are_refused(name, words, message, bare_archi
     assert not Path("golden").exists()
 
 
-def test_the_next_input_rule_is_tried_if_one_gives_nan(bare_archive, add, writers_here):
+def test_positive_definite_inputs_are_made_if_other_inputs_give_nan(bare_archive, add, writers_here):
     """The first two rules make random and positive inputs, whose Cholesky factors are NaN."""
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=0)
@@ -361,7 +361,7 @@ def test_outputs_without_inputs_are_refused(archive, add):
     assert "old/mlp.outputs.npz: expected inputs for these outputs, found none" in ended.err
 
 
-def test_nothing_is_stored_if_the_writer_cannot_be_built(bare_archive, add, no_environments):
+def test_nothing_is_stored_if_the_writers_environment_fails_to_build(bare_archive, add, no_environments):
     ended = add(code=2)
     assert "expected its writer to compute its outputs, but its writer cannot be run here: the index" in ended.err
     assert not Path("golden").exists()

@@ -349,7 +349,7 @@ def test_the_refusal_of_given_outputs_names_elements_that_differ(add, tmp_path, 
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
-def test_a_crash_in_the_goldens_own_writer_is_reported(add, tmp_path):
+def test_a_crash_in_the_goldens_writer_is_reported(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_linear_algebra.test_svd" / "0.6.2-cpu"
     ended = add(
         golden / "artifact.jaxexport", golden / "inputs.npz", golden / "outputs.npz", "--writer", "0.6.2", replay=True
@@ -402,7 +402,7 @@ def test_outputs_of_an_artifact_for_cpu_cannot_be_left_out(add):
     assert "expected an artifact for other platforms than cpu, found one for cpu" in ended.err
 
 
-def test_chaotic_outputs_are_added_only_with_a_numbers_rule(add, tmp_path, monkeypatch):
+def test_chaotic_outputs_are_added_only_with_a_rule_for_numbers(add, tmp_path, monkeypatch):
     record = NoiseRecord("0.9.2", "AVX2", 6, ())
     measured = MeasuredNoise(record, b"noise", proves_nothing=True)
     adoption = "export_core.features.adopt.adoption"

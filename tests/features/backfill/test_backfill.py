@@ -149,7 +149,7 @@ def test_backfill_prints_the_command_that_replaces_an_unchanged_golden(
 
 
 @pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])
-def test_writers_must_be_versions_and_not_groups(named: str) -> None:
+def test_writers_option_takes_versions_but_no_words_such_as_window(named: str) -> None:
     with pytest.raises(ReleaseError, match=r"--writers: expected jaxlib versions such as .*, found"):
         choose_writers(named, load_calendar())
 

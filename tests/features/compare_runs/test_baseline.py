@@ -65,7 +65,7 @@ def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BR
         (COMPILED, KEPT, Change.CHANGED),
     ],
 )
-def test_an_earlier_and_a_new_result_give_the_kind_of_change(then, now, change):
+def test_the_earlier_and_the_new_result_decide_if_a_cell_regressed(then, now, change):
     assert change_of(then, now) is change
 
 

@@ -83,7 +83,7 @@ def test_goldens_are_counted_separately_by_runtime_and_platform():
     ],
     ids=["no noise", "signs of zeros", "not finite", "out of tolerance"],
 )
-def test_errors_are_shown_in_units_of_noise_if_measured(changes, size):
+def test_errors_are_shown_in_units_of_noise_if_noise_was_measured(changes, size):
     assert f"  as written -> {size}  t.f/0.9.2-cpu" in lines(read("0.10.0", "a", **changes))
 
 
@@ -154,7 +154,7 @@ def test_trend_shows_only_costs_when_asked_for_cost(trend, tmp_path):
     assert (printed["numbers"], json.loads(trend("numbers", "--json").out)["cost"]) == ([], None)
 
 
-def test_a_folder_directly_after_trend_is_bad_input(trend):
+def test_a_folder_directly_after_the_trend_option_is_bad_input(trend):
     assert_bad_input(trend(".jaxexport"), "'--trend': '.jaxexport' is not one of 'numbers', 'cost', 'both'")
 
 
@@ -276,7 +276,7 @@ def test_json_has_what_changed_between_runs(jaxexport):
 
 
 @pytest.mark.usefixtures("two_days")
-def test_report_shows_the_newest_of_several_folders(jaxexport):
+def test_report_shows_the_newest_run_of_several_folders(jaxexport):
     for order in (("a", "b"), ("b", "a")):
         page = jaxexport("report", *order, "--html", "-", code=0).out
         assert "<span>as of</span> 2026-11-21" in page

@@ -126,7 +126,7 @@ def test_a_dry_run_only_says_what_would_be_written(convert, refused_golden, tmp_
         ("sharded", ("--for", "iree==3.13.0", "--via", "auto"), "not exported again for iree 3.13.0: expected an"),
     ],
 )
-def test_a_dry_run_prints_each_refusal_that_needs_no_conversion(file, words, refusal, jaxexport, tmp_path):
+def test_a_dry_run_prints_refusals_that_are_known_before_converting(file, words, refusal, jaxexport, tmp_path):
     command = ("convert", str(DATA / "0.12.0.1" / f"{file}.jaxexport"), *words, "-o", "out/new.jaxexport")
     dry, ended = jaxexport(*command, "--dry-run", code=1), jaxexport(*command, code=1)
     assert (dry.out, dry.err) == ("", ended.err)
@@ -134,7 +134,7 @@ def test_a_dry_run_prints_each_refusal_that_needs_no_conversion(file, words, ref
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dry_run_names_each_target_that_may_be_converted(jaxexport):
+def test_a_dry_run_says_for_each_reader_if_it_would_convert(jaxexport):
     file = str(DATA / "0.12.0.1" / "cholesky.jaxexport")
     words = ("--for", "iree==3.13.0,0.9.2,0.12.0.1", "-o", "out", "--dry-run")
     ended = jaxexport("convert", file, *words, code=1)
@@ -335,7 +335,7 @@ def test_an_unknown_reader_is_bad_input(convert):
     assert "found 'Iree'. Did you mean 'iree'?" in ended.err
 
 
-def test_the_worst_of_several_conversions_is_the_exit_code(convert, refused_golden, tmp_path, here):
+def test_the_worst_result_of_several_conversions_sets_the_exit_code(convert, refused_golden, tmp_path, here):
     bad = tmp_path / "bad.jaxexport"
     bad.write_bytes(b"not an artifact")
     ended = convert(refused_golden.artifact, bad, "-o", "out", code=2)
@@ -370,7 +370,7 @@ def test_inspect_reports_a_damaged_conversion_record(convert, jaxexport, goldens
         ("auto", REWRITTEN, "0.8.1", "converted"),
     ],
 )
-def test_an_environment_that_cannot_be_built_is_not_a_refusal(jaxexport, cwd, monkeypatch, via, artifact, reader, done):
+def test_convert_exits_3_if_an_environment_cannot_be_built(jaxexport, cwd, monkeypatch, via, artifact, reader, done):
     monkeypatch.setenv("UV_OFFLINE", "1")
     for name in ("UV_CACHE_DIR", "JAXEXPORT_CACHE"):
         monkeypatch.setenv(name, str(cwd / name))

@@ -194,7 +194,7 @@ def test_a_disabled_check_unknown_to_the_reader_is_dropped():
     assert re.match(r"envelope of format [1-9, or]+ rewritten in format 12", converted.rewrites[0])
 
 
-def test_converting_into_the_same_format_reports_no_change_of_it():
+def test_converting_into_the_same_format_reports_no_new_format():
     artifact = read(DATA / "0.9.2" / "mlp.jaxexport")
     serialized = [module.serialized() for module in artifact.modules]
     _, notes = rewrite_envelope(artifact, find_reader("0.9.2", CALENDAR), serialized)
@@ -285,7 +285,7 @@ def test_a_converted_module_that_contradicts_avals_is_refused():
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 
 
-def test_refusing_an_expired_version_mentions_jaxs_own_bypass():
+def test_the_refusal_of_an_expired_convention_mentions_jaxs_bypass():
     checks = (DisabledCheck("shape_assertions"),)
     old = changed(OLD_MLP, calling_convention_version=8, disabled_checks=checks)
     reasons = loads(old, [READERS["0.12.0.1"]])[0].reasons

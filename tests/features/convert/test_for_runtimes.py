@@ -58,7 +58,7 @@ def dialects(artifact: Artifact) -> set[str]:
     return {dialect for module in artifact.modules for dialect in needs(module).dialects}
 
 
-def test_only_the_calling_convention_changes_if_that_suffices():
+def test_an_artifact_needing_only_another_convention_keeps_its_module():
     before = read(golden("test_derivatives.test_third_order"))
     reader = NEWEST_TENSORFLOW._replace(release=NEWEST_TENSORFLOW.release._replace(convention=9))
     done = convert(before, reader, no_module)
@@ -80,7 +80,7 @@ def test_an_artifact_that_a_runtime_loads_is_unchanged():
     assert (done.way, done.why) == (UNCHANGED, "tensorflow 2.21.0 takes the original")
 
 
-def test_a_release_added_by_the_policy_can_be_converted_for():
+def test_convert_accepts_a_release_that_the_policy_adds():
     added = {"tensorflow": {"2.99.0": RuntimeRelease(datetime.date(2027, 1, 1), stablehlo="1.20.0", convention=9)}}
     reader = find_reader("tensorflow==2.99.0", dataclasses.replace(CALENDAR, runtimes=added))
     assert (reader.release.title, reader.release.convention, reader.stablehlo) == ("tensorflow 2.99.0", 9, "1.20.0")
@@ -185,7 +185,7 @@ def test_a_replaced_tridiagonal_solver_still_exchanges_rows(rewrite, dtype):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_lapack_functions_that_conversion_replaces_are_declared():
+def test_both_lists_of_replaceable_lapack_functions_are_equal():
     """The rewriting program runs without this project, so that the functions it replaces are declared twice."""
     text = (REWRITE.parent / "lapack.py").read_text()
     table = text.partition("\nFAMILIES: ")[2].partition("\n}")[0]

@@ -43,13 +43,13 @@ def rewriter(monkeypatch, tmp_path, here):
         ("time.sleep(60)", "did not rewrite or export the artifact within 0.1 s"),
     ],
 )
-def test_a_rewriter_that_dies_refuses_the_conversion(rewriter, monkeypatch, program, reason):
+def test_a_conversion_is_refused_if_its_rewriting_process_fails(rewriter, monkeypatch, program, reason):
     monkeypatch.setattr(programs, "SECONDS", 0.1 if "sleep" in program else 60.0)
     with pytest.raises(ConversionRefused, match=reason):
         rewriter(program)(JOB)
 
 
-def test_a_rewriter_that_cannot_be_installed_refuses_no_conversion(monkeypatch):
+def test_a_rewriter_that_cannot_be_installed_is_an_environment_error(monkeypatch):
     def fails(self):
         raise EnvironmentFailed("no network")
 

@@ -181,7 +181,7 @@ def test_generated_evidence_names_the_newest_possible_writer():
     assert proof.made_evidence(artifact, calendar).manifest.writer.jaxlib == possible[-1]
 
 
-def test_an_unchanged_artifact_leaves_the_golden_unchanged():
+def test_an_artifact_that_needs_no_change_keeps_its_golden_unchanged():
     before = evidence(factors=SVD)
     assert proof.converted_golden(before, made(UNCHANGED)) == (before.manifest, before.files)
 

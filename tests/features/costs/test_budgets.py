@@ -44,7 +44,7 @@ def summary(policy, *results):
     return summarize(results, policy=policy)
 
 
-def test_each_field_of_a_cost_has_a_limit_in_budgets():
+def test_a_budget_can_limit_each_field_of_a_cost():
     assert Cost.__struct_fields__ == FIGURES
 
 
@@ -54,7 +54,7 @@ def test_a_cell_over_a_limit_is_over_budget(limit, judgement):
 
 
 @pytest.mark.parametrize(("growth", "judgement"), [(1.99, "over-budget"), (2.0, "kept"), ({"flops": 1.0}, "kept")])
-def test_growth_is_measured_from_the_writers_own_cell(growth, judgement):
+def test_growth_is_measured_from_the_cell_in_the_goldens_writer(growth, judgement):
     assert judgements(Budget(max_growth=growth), OWN, TWICE) == ["kept", judgement]
 
 
@@ -100,7 +100,7 @@ def test_the_first_matching_entry_sets_each_limit():
     ],
     ids=lambda cell: f"{cell.verdict} {cell.judgement}",
 )
-def test_only_kept_cells_are_over_budget(cell):
+def test_only_a_kept_cell_can_become_over_budget(cell):
     """Other judgements stay, whether the cell exceeds the budget or not."""
     assert judged(Budget(max_flops=1), cell) == [cell]
     assert judged(Budget(max_flops=10), cell) == [cell]
@@ -165,7 +165,7 @@ def test_budgets_do_not_apply_to_other_runtimes():
     assert unmeasured([of_runtime(silent, "tensorflow==2.21.0", "2026-06-20")], policy) == []
 
 
-def test_only_a_limit_of_growth_needs_the_writers_own_cost():
+def test_only_a_limit_of_growth_needs_the_cost_in_the_goldens_writer():
     absolute, growth = Budget(max_flops=1e9), Budget(max_growth={"flops": 1.2})
     assert not unmeasured([TWICE], Policy(budgets=(absolute,)))
     assert not unmeasured([OWN, TWICE], Policy(budgets=(growth,)))

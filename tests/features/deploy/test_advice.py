@@ -32,7 +32,7 @@ from export_core.releases.calendar_entries import shipped_entries
 RANK_8 = "tests.compat.test_large_programs.test_rank_8/0.9.2-cpu"
 
 
-def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
+def test_answers_on_a_runtime_without_results_come_from_its_forecast(project, jaxexport):
     Path("export_compat.yaml").write_text(
         "deployed:\n- {name: serving, reader: tensorflow==2.21.0}\n- {name: engine, reader: pjrt==0.12.0.1}\n"
     )
@@ -53,7 +53,7 @@ def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04: it was built on" in early.err
 
 
-def test_advice_is_for_the_runtimes_refusal_not_the_writers_crash(project, jaxexport):
+def test_advice_is_about_the_runtimes_refusal_not_the_writers_crash(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: board, reader: iree==3.13.0}]\n")
     new_golden()
     refused = {"stage": Stage.COMPILE, "message": "the custom call lapack_spotrf_ffi is not known"}
@@ -167,7 +167,7 @@ def test_conversion_is_advised_for_a_refusal_by_a_known_issue(project, jaxexport
     assert f"Fails in a known way: {OTHER}/0.6.2-cpu. {todo} Or try {convert}." in out, "after it"
 
 
-def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
+def test_no_conversion_is_advised_for_a_converted_golden(project, ask):
     origin = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport 0.2.0")
     content = encode(read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope._replace(vjp=None))
     record = dump_record(ConversionRecord(CONVERTED, "", sha256(content), origin, ""))
@@ -179,7 +179,7 @@ def test_a_converted_golden_is_not_advised_to_be_converted(project, ask):
     assert "or try `jaxexport convert" not in out
 
 
-def test_a_rewritten_file_without_its_record_is_not_advised_to_be_exported(project, jaxexport):
+def test_no_export_is_advised_for_a_converted_file_without_its_record(project, jaxexport):
     """A rewritten file is recognized by its StableHLO, which is older than what the jax named in it writes."""
     Path("export_compat.yaml").write_text("deployed: [{name: edge, reader: iree==3.0.0}]\n")
     model = KEPT.root / "tests.compat.test_models.test_mlp_with_gradients"
@@ -290,7 +290,7 @@ def test_an_artifact_not_exported_for_the_platform_is_answered_no(ask):
     assert "convert" not in out
 
 
-def test_a_cell_that_was_only_compiled_is_unknown(ask):
+def test_a_cell_that_was_only_compiled_is_answered_unknown(ask):
     Path("export_compat.yaml").write_text(GPU)
     content = {**files(), ARTIFACT: (ARTIFACTS / "0.9.2" / "platforms.jaxexport").read_bytes()}
     made = manifest("multi", "0.9.2", options=Options(platforms=("cpu", "cuda", "tpu")))

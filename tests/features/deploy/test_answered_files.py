@@ -127,7 +127,7 @@ def test_a_converted_file_is_converted_again_in_the_same_way(way, calls, options
     assert again.endswith(" --to serving --goldens converted/0.9.2 --policy other.yaml --results run")
 
 
-def test_a_file_of_unknown_writer_has_unpromised_calls_but_should_load(ask):
+def test_custom_calls_in_a_file_of_unknown_writer_are_not_promised(ask):
     data = (ARTIFACTS / "0.9.2" / "symbolic.jaxexport").read_bytes()
     Path("new.bin").write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.\d", b"StableHLO_v1.9.10", data))
     (unknown,) = msgspec.json.decode(ask("new.bin", "serving", "--json", code=3).out, type=Deployability).answers
@@ -159,7 +159,7 @@ def test_the_command_for_a_goldens_file_runs_the_golden_in_its_folder(ask):
     assert "jaxexport convert" not in ended.out
 
 
-def test_the_answer_no_for_a_golden_elsewhere_has_no_run_command(ask):
+def test_an_answer_no_for_a_golden_in_another_folder_has_no_command(ask):
     there = GoldenStore(Path("converted", "0.9.2"))
     content = {**files(jaxlib="0.9.2"), ARTIFACT: (ARTIFACTS / "0.9.2" / "cholesky.jaxexport").read_bytes()}
     artifact = write_golden(there, manifest(OTHER, "0.9.2"), content).artifact

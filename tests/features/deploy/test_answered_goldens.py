@@ -169,7 +169,7 @@ def test_a_run_and_can_i_deploy_count_the_same_cells(project, jaxexport, monkeyp
     assert answers(answered) == [("serving", CPU_GOLDEN, "yes")]
 
 
-def test_a_targets_case_pattern_without_a_golden_gets_an_unknown(project, ask, jaxexport):
+def test_a_targets_case_pattern_without_a_golden_is_answered_unknown(project, ask, jaxexport):
     targets = (
         '{name: serving, jaxlib: 0.9.2, cases: ["*.test_f", "*.test_q"]}, {name: edge, jaxlib: 0.10.2, cases: [q]}'
     )
@@ -197,7 +197,7 @@ def test_goldens_written_after_the_asked_day_are_left_out(ask, jaxexport):
     assert f"found {OTHER}/0.12.0.1-cpu, built on 2026-10-20. Choose that day or a later one with --as-of." in ended.err
 
 
-def test_asking_for_all_targets_gives_the_answers_of_each_alone(project, jaxexport):
+def test_asking_for_all_targets_answers_as_asking_for_each_does(project, jaxexport):
     Path("export_compat.yaml").write_text(GPU)
     one, every = (answers(jaxexport("can-i-deploy", CASE, "--to", to, "--json", code=1)) for to in ("gpu", "all"))
     assert one == every == [("gpu", f"{CASE}/0.9.2-cpu", "no")]

@@ -26,7 +26,7 @@ from export_core.releases import load_calendar
 from export_core.releases.calendar_entries import shipped_entries
 
 
-def test_to_all_checks_the_active_targets_of_a_case(project, ask):
+def test_can_i_deploy_to_all_checks_the_active_targets_of_a_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
     assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]
     assert [target for target, *_ in answers(ask("other", "edge", "--json"))] == ["edge"]
@@ -189,7 +189,7 @@ def test_a_results_message_cannot_add_lines_to_the_output(ask):
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("forked_workers")
-def test_running_the_printed_command_resolves_unknown(tmp_path, jaxexport):
+def test_running_the_printed_command_resolves_an_unknown_answer(tmp_path, jaxexport):
     """Cholesky crashes in each process of 0.9.2 that has not lowered linear algebra; the convolution runs."""
     for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
         for by in ("0.11.0-cpu", "0.12.0.1-cpu"):

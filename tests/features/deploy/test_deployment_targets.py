@@ -43,7 +43,7 @@ def test_targets_add_no_reader_if_readers_are_given_as_versions():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 
-def test_the_only_promised_option_also_plans_cells_of_targets():
+def test_option_only_promised_plans_cells_of_targets_too():
     plan = planned(only="promised")
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 

@@ -99,7 +99,7 @@ def test_a_policy_with_a_wrong_setting_is_refused(target, says, jaxexport, cwd):
     assert says in jaxexport("policy", "check", code=2).err
 
 
-def test_a_range_after_a_reader_with_settings_stays_one_item():
+def test_a_range_after_settings_in_a_reader_list_is_one_item():
     assert comma_separated(f"{WIDE},>=0.11,<0.12") == (WIDE, ">=0.11,<0.12")
 
 

@@ -36,7 +36,7 @@ def test_a_stored_pass_is_answered_yes(ask):
     assert "YES: 2 yes." in ended.out
 
 
-def test_an_answer_counts_a_run_that_lacks_required_cells(ask, jaxexport):
+def test_a_stored_pass_counts_though_its_run_lacks_required_cells(ask, jaxexport):
     Path("export_compat.yaml").write_text(f"{POLICY}\nrequired: {{cells: 90}}\n")
     finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), selection={"whole": False, "cases": [CASE]})
     judged = jaxexport("judge", code=3)
@@ -96,7 +96,7 @@ def test_a_pass_under_another_policy_does_not_count(ask, changed):
 
 
 @pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
-def test_a_pass_by_an_expired_quirk_does_not_count(ask, as_of, code):
+def test_a_pass_by_an_expired_quirk_of_the_policy_does_not_count(ask, as_of, code):
     quirk = f"{{case: {CASE}, writer: 0.9.2, rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
     Path("export_compat.yaml").write_text(f"{POLICY}quirks: [{quirk}expires: 2026-11-20}}]\n")
     policy = load_policy(Path("export_compat.yaml"))
@@ -113,7 +113,7 @@ def test_a_pass_counts_if_only_the_window_has_changed(ask):
     assert ask(CASE, "serving").code == 0
 
 
-def test_a_flaky_pass_is_unknown(ask):
+def test_a_flaky_pass_is_answered_unknown(ask):
     stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
     ended = ask(CASE, "serving", code=3)
     assert "it ran in jaxlib 0.9.2, but not each time: it was crash on 2026-11-20 (results in .jaxexport)" in ended.out
@@ -129,7 +129,7 @@ def test_the_worse_result_of_two_jax_versions_decides_an_answer(project, jaxexpo
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "no")], "once, though it is named twice"
 
 
-def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
+def test_a_cell_that_never_ran_is_answered_unknown_with_a_command(ask, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"))
     ended = ask(CASE, "all", "--as-of", "2026-11-22", "--json")
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "yes"), ("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -143,7 +143,7 @@ def test_an_unrun_cell_is_unknown_with_its_command(ask, jaxexport):
     assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
 
 
-def test_the_command_repeats_passed_cells_only_in_the_same_folder(ask):
+def test_the_command_repeats_only_passes_that_it_would_overwrite(ask):
     for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
         stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
         (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
@@ -151,7 +151,7 @@ def test_the_command_repeats_passed_cells_only_in_the_same_folder(ask):
 
 
 @pytest.mark.parametrize(("unknown", "named"), [(1, True), (5, True), (6, False)])
-def test_the_command_runs_only_what_is_unknown(unknown, named, project, jaxexport):
+def test_the_printed_command_runs_only_cells_with_unknown_answers(unknown, named, project, jaxexport):
     """With more names than can be read, it runs all cases, but still only the writers of what is unknown."""
     store, cases = GoldenStore(project / "golden"), [f"tests.test_b.test_{number}" for number in range(unknown)]
     for case in cases:
@@ -163,7 +163,7 @@ def test_the_command_runs_only_what_is_unknown(unknown, named, project, jaxexpor
     assert re.findall("--cases ([^ ]+)", command) == (cases if named else [])
 
 
-def test_results_in_the_folder_of_the_printed_command_are_found(ask):
+def test_results_that_the_printed_command_wrote_are_found(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
     ended = ask(CASE, "all", code=0)
@@ -176,7 +176,7 @@ def folder_of_run(ended) -> str:
     return run.partition(" --results ")[2]
 
 
-def test_runs_for_different_targets_have_folders_of_their_own(project, jaxexport):
+def test_runs_for_different_targets_have_separate_folders(project, jaxexport):
     Path("export_compat.yaml").write_text(POLICY + '  - {name: "Edge.2", jaxlib: 0.10.1}\n')
     readers = {"serving": "0.9.2", "edge": "0.10.2", "Edge.2": "0.10.1"}
     folders = {to: folder_of_run(jaxexport("can-i-deploy", "--to", to, "--json")) for to in (*readers, "all")}

@@ -26,7 +26,7 @@ def run_line(text: str) -> str:
     return line.split(maxsplit=1)[1]
 
 
-def test_a_timeout_is_unknown_and_run_again_with_more_time(ask):
+def test_a_timeout_is_answered_unknown_and_run_again_with_more_time(ask):
     stored(timed_out("0.10.2"), ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.11.0"))
     ended = ask(CASE, "all", code=3)
     assert (
@@ -63,7 +63,7 @@ def test_a_timeout_of_another_golden_does_not_stop_an_upgrade(project, ask):
     assert (upgrade["to"], upgrade["failing"]) == ("0.10.2", [])
 
 
-def test_a_timeout_in_the_goldens_own_writer_is_also_unknown(ask):
+def test_a_timeout_in_the_goldens_writer_is_answered_unknown(ask):
     stored(timed_out("0.9.2"))
     assert answers(ask(CASE, "serving", "--json", code=3)) == [("serving", GOLDEN, "unknown")]
 

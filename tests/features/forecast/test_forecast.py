@@ -108,7 +108,7 @@ def test_each_day_has_the_obligations_of_a_release_built_then():
         (day("2026-08-01"), "0.11.0", ("2026-08-06", "0.11.0", True, 21, "0.11.0")),
     ],
 )
-def test_a_deployed_reader_has_a_last_promised_writer(when, reader, expected):
+def test_the_last_promised_writer_of_a_deployed_reader_is_reported(when, reader, expected):
     (found,) = look_ahead(when=when, deployed=[reader]).deployed
     assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
     assert found.built == CALENDAR.built(reader)
@@ -308,7 +308,7 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
-def test_a_target_with_an_obligation_to_come_is_named_first():
+def test_the_forecast_names_first_a_target_not_in_force_yet():
     policy = Policy(deployed=(DeploymentTarget("next", jaxlib="0.9.2", since=day("2030-01-01")),))
     assert "next: left out, since its obligation begins on 2030-01-01" in forecast_lines(look_ahead(policy=policy))
     assert look_ahead(policy=policy, deployed=["next"]).left_out == {}
@@ -329,7 +329,7 @@ def test_the_printed_command_prunes_the_goldens_that_were_asked_about(project):
     assert "`jaxexport goldens prune --goldens golden --policy p.yaml --as-of 2027-08-01`" in done.stdout
 
 
-def test_the_last_line_reports_that_nothing_happens(project):
+def test_the_last_line_says_if_nothing_will_happen(project):
     done = run("--as-of", "2026-11-21", "--days", "3")
     assert done.stdout.splitlines()[-1] == "nothing happens until 2026-11-24"
 
@@ -449,6 +449,6 @@ def test_known_failures_of_the_same_issue_are_separate_events():
     assert len(set(subjects)) == 2
 
 
-def test_a_reader_leaving_the_window_is_shown_as_tested_or_not():
+def test_the_end_of_a_promise_is_shown_for_untested_readers_too():
     (closing, *_) = [each for one in look_ahead(days=30, when=day("2026-11-01")).days for each in one.events]
     assert closing.text.startswith("reader 0.12.0 (built 2026-10-16), whether you test with it or not, is outside")

@@ -122,7 +122,7 @@ def test_bare_modules_have_no_writer_and_no_promise(tmp_path, jaxexport):
     assert counts(out, "promised")["not known"] == 1
 
 
-def test_other_files_are_left_out_and_counted_by_kind(folder, jaxexport):
+def test_files_that_are_no_artifacts_are_counted_by_kind(folder, jaxexport):
     (folder / "readme").write_text("words, and more words")
     (folder / "inputs.npz").write_bytes(b"PK\x03\x04 and more")
     (folder / "nothing").touch()
@@ -228,7 +228,7 @@ def test_many_files_are_read_in_parallel_in_order(jobs, folder, jaxexport, monke
     assert jaxexport("inspect", folder, "--json", "--jobs", jobs, *DAY) == alone
 
 
-def test_files_are_listed_only_as_they_are_read(monkeypatch):
+def test_reading_the_first_files_does_not_wait_for_the_whole_list(monkeypatch):
     monkeypatch.setattr(folders, "CHUNK", 2)
     listed: list[str] = []
 

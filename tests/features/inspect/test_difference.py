@@ -174,7 +174,7 @@ def test_diff_finds_the_same_program_by_two_writers_equal(jaxexport):
     assert lines[5] == SAME
 
 
-def test_operations_only_in_the_second_file_come_before_its_writer(jaxexport):
+def test_diff_prints_different_operations_before_different_writers(jaxexport):
     lines = jaxexport("diff", DATA / "0.9.2" / "cholesky.jaxexport", MLP).out.splitlines()
     names = [line.partition(":")[0] for line in lines]
     last = max(place for place, name in enumerate(names) if name.startswith("operation vhlo."))
@@ -197,7 +197,7 @@ def test_diff_accepts_the_names_of_goldens(jaxexport, goldens):
     assert "calling convention: 9 → 10" in out
 
 
-def test_readers_that_load_only_one_artifact_are_reported(jaxexport, goldens):
+def test_readers_that_load_only_one_of_two_artifacts_are_reported(jaxexport, goldens):
     names = f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu"
     lines = jaxexport("diff", *names, "--readers", "0.6.2", code=1).out.splitlines()
     place = lines.index("in 0.6.2:")
@@ -245,7 +245,7 @@ def test_diff_says_that_changed_outputs_are_within_tolerance(jaxexport, tmp_path
 
 
 @pytest.mark.parametrize("fill", [None, 9.0])
-def test_other_outputs_of_the_same_artifact_exit_1(jaxexport, tmp_path, fill):
+def test_goldens_of_one_artifact_with_different_outputs_exit_1(jaxexport, tmp_path, fill):
     old = written(tmp_path / "old", 0.7)
     content = {name: (old / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
     if fill:

@@ -115,7 +115,7 @@ def test_a_bare_module_shows_main_and_the_stablehlo_promise(jaxexport, tmp_path)
     assert facts["stablehlo_promise"] == {"backward_years": 5, "forward_years": 2, "written_for": "1.18.0"}
 
 
-def test_the_target_version_of_a_module_is_not_its_writer(jaxexport, tmp_path):
+def test_a_bare_modules_writer_may_be_newer_than_its_target_version(jaxexport, tmp_path):
     """jaxlib 0.9.2 wrote it for the StableHLO of 0.9.0, which any later release can also write for."""
     path = bare(tmp_path, "0.9.2/mlp")
     facts = facts_of(jaxexport, path)
@@ -166,7 +166,7 @@ def test_raw_stablehlo_bytecode_is_named_and_not_read(jaxexport, tmp_path):
     ],
     ids=["unlisted", "dropped", "no writer", "control characters"],
 )
-def test_the_screen_shows_unusual_parts(make, texts, jaxexport, tmp_path):
+def test_the_screen_shows_what_is_unusual_in_an_artifact(make, texts, jaxexport, tmp_path):
     out = jaxexport("inspect", make(tmp_path)).out
     for text in texts:
         assert text in out
@@ -203,7 +203,7 @@ def test_the_promise_is_counted_from_the_writers_build_date(jaxexport):
     }
 
 
-def test_a_jax_with_several_possible_jaxlibs_names_them_all(jaxexport):
+def test_inspect_names_all_possible_jaxlibs_of_a_jax(jaxexport):
     """jax 0.12.0.1 works with jaxlibs from 0.11.2 to its own, which write alike: the promise has a range."""
     path = DATA / "0.12.0.1" / "mlp.jaxexport"
     facts = facts_of(jaxexport, path)
@@ -214,7 +214,7 @@ def test_a_jax_with_several_possible_jaxlibs_names_them_all(jaxexport):
     assert "jax 0.12.0.1, as it says; one of jaxlib 0.11.2, 0.12.0, 0.12.0.1: it does not say which" in shown
 
 
-def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
+def test_inspect_names_the_only_possible_jaxlib_of_a_jax(jaxexport, tmp_path):
     facts = facts_of(jaxexport, changed(tmp_path, "0.12.0.1/mlp", jax_version="0.11.2"))
     assert facts["writer"]["jaxlib"] == "0.11.2"
 
@@ -230,7 +230,7 @@ def test_an_artifact_with_a_disabled_check_has_fewer_readers(jaxexport):
     assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
 
 
-def test_an_unloadable_artifact_names_a_jax_to_export_with(jaxexport):
+def test_for_an_unloadable_artifact_inspect_names_a_jax_to_export_with(jaxexport):
     lines = jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--as-of", "2025-01-01").out.splitlines()
     place = lines.index("loads in      no release (0 of the 19 releases known)")
     assert lines[place + 1] == (
@@ -293,7 +293,7 @@ def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
-def test_inspect_prints_the_same_by_the_fast_and_the_full_entry(option, monkeypatch, capsys):
+def test_the_fast_and_the_full_entry_point_of_inspect_print_the_same(option, monkeypatch, capsys):
     import export_core.cli.app
     import export_core.cli.entry
 
@@ -407,7 +407,7 @@ def test_only_tensorflow_releases_load_a_savedmodel(jaxexport):
     assert "jaxlib 0.12.0.1 cannot load it (jaxlib 0.12.0.1 loads no SavedModel" in done.out
 
 
-def test_a_savedmodel_and_a_folder_of_them_are_audited(jaxexport):
+def test_a_savedmodel_and_a_folder_of_savedmodels_are_audited(jaxexport):
     done = jaxexport("audit", str(SAVED_MODELS / "jax2tf"))
     assert done.code == 0, done
     assert "shape_assertion (check of a symbolic shape)" in done.out

@@ -75,12 +75,12 @@ FROM_0_11_2 = {"promised_since": datetime.date(2026, 9, 29), "promised_until": d
         *("a bare module", "another runtime"),
     ],
 )
-def test_check_returns_loading_promise_and_custom_calls(artifact, reader, expected, tmp_path):
+def test_check_returns_if_loading_is_possible_and_promised(artifact, reader, expected, tmp_path):
     found = export_core.check(artifact(tmp_path) if callable(artifact) else artifact, reader)
     assert {name: getattr(found, name) for name in expected} == expected
 
 
-def test_check_has_the_reason_why_a_release_cannot_load_it():
+def test_check_says_why_a_release_cannot_load_an_artifact():
     found = export_core.check(CHOLESKY, "0.9.2")
     assert (found.ok, found.loads, found.promised) == (False, False, False)
     assert "custom_call_v2 came with" in found.reasons[0]
@@ -194,7 +194,7 @@ print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
     ],
     ids=["yes", "no", "no devices"],
 )
-def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, jaxexport):
+def test_inspect_exits_1_if_the_reader_cannot_load_the_artifact(path, reader, code, line, jaxexport):
     ended = jaxexport("inspect", path, "--readers", reader, code=code)
     assert ended.out.startswith(f"{path}: serialized jax.export.Exported")
     assert ended.out.splitlines()[-1].startswith(f"reader        {line}")
@@ -358,7 +358,7 @@ def test_runtime_releases_of_the_policy_are_readers(tmp_path, monkeypatch):
         ("old", "the deployment target 'old': name what it runs, 0.9.2; `jaxexport can-i-deploy FILE --to old` asks"),
     ],
 )
-def test_readers_option_refuses_a_word_and_suggests_releases(command, word, found, jaxexport):
+def test_readers_option_refuses_window_and_says_what_to_ask_instead(command, word, found, jaxexport):
     targets = "{name: old, jaxlib: 0.9.2}, {name: phone, reader: iree==3.13.0}"
     Path("export_compat.yaml").write_text(f"deployed: [{targets}]\n")
     assert_bad_input(jaxexport(command, MLP, "--readers", word), f"--readers: expected releases, found {found}")

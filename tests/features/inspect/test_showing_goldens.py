@@ -70,7 +70,7 @@ def test_the_newest_golden_of_a_case_is_shown(name, copied, jaxexport):
     assert lines[-1] == "other writers 0.6.2-cpu"
 
 
-def test_a_file_takes_precedence_over_a_golden(copied, jaxexport):
+def test_a_file_takes_precedence_over_a_golden_of_the_same_name(copied, jaxexport):
     shutil.copyfile(copied / CASE / "0.6.2-cpu" / "artifact.jaxexport", CASE)
     assert jaxexport("inspect", CASE).out.splitlines()[0].startswith(f"{CASE}: ")
     assert "other writers" not in jaxexport("inspect", CASE).out
@@ -272,7 +272,7 @@ def test_the_screen_names_a_call_without_compared_numbers(copied, jaxexport):
     )
 
 
-def test_the_screen_counts_elements_whose_last_bit_decides(copied, jaxexport):
+def test_inspect_counts_elements_that_rounding_can_change_much(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     text = path.read_text()
     assert "noise:\n" in text

@@ -262,7 +262,7 @@ class Disconnected(OneThenSilence):
         return cancelled
 
 
-def test_cells_of_jobs_cancelled_by_a_lost_scheduler_name_the_cause(cells, monkeypatch):
+def test_cells_of_cancelled_jobs_say_that_the_scheduler_was_lost(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "LOOK_SECONDS", 0.01)
     cluster = vanishing(Disconnected())
     cluster.is_connected = False

@@ -166,7 +166,7 @@ def test_jobs_go_to_the_worker_that_has_their_platform(small, cluster):
     assert "infrastructure" not in line["message"], "it was there, and says itself what it cannot do"
 
 
-def test_a_missing_scheduler_is_an_error_without_results(small):
+def test_a_matrix_without_its_scheduler_exits_2_and_stores_nothing(small):
     code, out = ended(start(small, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
     assert code == 2, out
     assert "expected a Dask scheduler at this address, none answers" in out

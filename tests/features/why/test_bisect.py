@@ -73,7 +73,7 @@ def edge(bisection: Bisection) -> tuple[str, str]:
     return bisection.last_good.jaxlib, bisection.first_bad.jaxlib
 
 
-def test_few_releases_are_all_run_and_the_first_bad_one_found(bisect):
+def test_few_releases_are_all_run_to_find_the_first_bad_release(bisect):
     replay = FakeReplay(since("0.11.1"))
     ended = bisect(replay, "--reader", "0.12.0.1")
     assert ended.code == 0
@@ -163,7 +163,7 @@ def test_a_failure_not_reproduced_here_exits_1(bisect):
         ),
     ],
 )
-def test_bisect_exits_3_without_a_good_and_a_bad_end(endings, message, bisect):
+def test_bisect_exits_3_without_a_good_and_a_bad_release(endings, message, bisect):
     bisection = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
     assert bisection.exit_code == 3
     assert message in bisection.message
@@ -210,7 +210,7 @@ def test_a_release_that_times_out_is_not_accepted_as_good(bisect):
         ("message", ("bad pointer 0x7f01 of 12", "bad pointer 0xab of 9"), ("0.10.1", "0.10.2")),
     ],
 )
-def test_by_option_decides_which_failures_are_alike(by, messages, expected, bisect):
+def test_the_by_option_decides_which_failures_are_alike(by, messages, expected, bisect):
     replay = FakeReplay(among(dict(zip(("0.10.2", "0.11.0"), map(error, messages), strict=True))))
     assert edge(found(bisect(replay, "--reader", "0.11.0", "--by", by, "--json"))) == expected
 

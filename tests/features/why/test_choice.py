@@ -80,7 +80,7 @@ def test_a_comparator_gets_the_variables_of_the_policy(tmp_path, monkeypatch):
         f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
     ],
 )
-def test_a_cell_is_named_as_a_report_prints_it(words, project):
+def test_explain_accepts_a_cell_name_as_a_report_prints_it(words, project):
     assert str(chosen(cell=words).cell.key) == CELL
 
 
@@ -371,7 +371,7 @@ def window_of(explained: str) -> str:
     return next(line for line in explained.splitlines() if line.strip().startswith("window"))
 
 
-def test_explain_judges_a_stored_cell_by_its_own_policy(project, jaxexport):
+def test_explain_judges_a_stored_cell_by_the_policy_of_its_run(project, jaxexport):
     stored(failing(), result(reader="0.9.2"))
     cell = json.loads((project / ".jaxexport" / "results.jsonl").read_text().splitlines()[0])
     assert cell["promised"]

@@ -134,7 +134,7 @@ def test_an_explanation_names_a_runtime_if_only_it_differs(right, wrong, sentenc
     assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(sentence)
 
 
-def test_a_refusal_of_a_runtime_is_not_explained_by_jaxs_lists():
+def test_a_runtimes_refusal_is_not_explained_by_jaxs_custom_call_list():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "pjrt==0.12.0.1")
     found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message="No FFI handler"))
     assert "jaxlib pjrt" not in str(found)
@@ -149,7 +149,7 @@ def test_a_known_refusal_names_the_cause_and_the_first_step():
     assert "Report it" not in str(found.steps)
 
 
-def test_the_advice_of_a_known_issue_replaces_that_of_the_message():
+def test_the_advice_of_a_known_issue_replaces_the_messages_advice():
     choice = choice_of("tests.compat.test_programs.test_scan", "0.12.0.1", "litert==2.3.0")
     message = (
         "a loop, which litert-converter cannot write: unroll it; without a loop, fix sizes\nFailed to export flatbuffer"
@@ -169,7 +169,7 @@ def test_a_dtype_that_a_runtime_lacks_is_advised_once():
     assert len({*found.steps}) == len(found.steps)
 
 
-def test_the_cause_is_what_a_conversion_cannot_remove():
+def test_the_named_cause_is_one_that_a_conversion_cannot_remove():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "iree==3.13.0")
     message = "Shardy's dialect, which IREE lacks: take it out with `jaxexport convert`"
     found = explain(choice, judged(choice, Verdict.REFUSED, message=message))
@@ -214,7 +214,7 @@ def test_the_suggested_release_is_of_the_same_runtime(works, suggested, choice):
 
 
 @pytest.mark.parametrize("looks_like", ["the elements that differ are zero", "beyond the range: up to 3e+12", ""])
-def test_no_numbers_rule_is_suggested_for_zeros_or_huge_numbers(looks_like, choice):
+def test_no_policy_rule_is_suggested_for_zeros_or_huge_numbers(looks_like, choice):
     steps = " ".join(explain(choice, judged(choice, Verdict.NUMERICS, **WRONG, looks_like=looks_like)).steps)
     assert ("allow them with a rule" in steps) is not bool(looks_like)
     assert ("No rule allows such numbers" in steps) is bool(looks_like)
@@ -234,7 +234,7 @@ def test_a_bisection_tries_the_releases_of_the_runtime():
 @pytest.mark.parametrize(
     ("case", "is_hopeless"), [("test_linear_algebra.test_cholesky", True), ("test_models.test_convolution", False)]
 )
-def test_a_bisection_says_if_no_release_of_the_runtime_runs_it(case, is_hopeless, monkeypatch):
+def test_a_bisection_says_if_no_release_of_the_runtime_passes(case, is_hopeless, monkeypatch):
     def refused(cells, *_, **__):
         for cell in cells:
             yield cell, new_result(cell, Stage.DESERIALIZE, Verdict.REFUSED, "no")

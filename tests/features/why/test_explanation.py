@@ -255,7 +255,7 @@ def test_no_release_is_blamed_if_reader_and_writer_crash_alike():
     assert not any("bisect" in step or "to JAX" in step for step in found.steps)
 
 
-def test_explaining_the_writers_own_failure_is_advised_first():
+def test_explaining_the_failure_in_the_writer_is_advised_first():
     choice = with_its_writer("0.12.0.1", Verdict.CRASH, **SEGV)
     found = explain(choice, judged(choice, Verdict.NUMERICS, **FAR), references=[READER])
     assert found.cause is FailureCause.NUMBERS
@@ -332,7 +332,7 @@ def test_no_heading_is_printed_without_a_text_below_it():
     assert "What would have shown it earlier" not in "\n".join(explanation_lines(found, choice, 120))
 
 
-def test_explain_names_the_forecast_that_shows_a_failure_earlier():
+def test_explain_names_a_command_that_would_have_foreseen_the_failure():
     choice = choice_of(CHOLESKY, "0.12.0.1", "0.9.2")
     crashed = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
     asked = f"`jaxexport can-i-deploy {CHOLESKY}/0.12.0.1-cpu --to edge"

@@ -65,7 +65,7 @@ def test_only_failures_outside_the_window_are_owed(verdict):
         ({"verdict": Verdict.NUMERICS}, "broken", ("serving",)),
     ],
 )
-def test_a_target_covers_its_release_days_and_cases(changes, judgement, targets):
+def test_a_failing_cell_of_a_targets_release_cases_and_days_is_owed(changes, judgement, targets):
     judged = cell(**changes)
     assert (judged.judgement, judged.deployed) == (judgement, targets)
 

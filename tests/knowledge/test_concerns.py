@@ -117,7 +117,7 @@ def test_an_operand_type_is_matched_only_for_the_named_operation(operands, expec
 @pytest.mark.parametrize(
     ("arguments", "results", "expected"), [("int8", "f4", True), ("f4", "int8", True), ("f4", "f4", False)]
 )
-def test_a_type_counts_as_part_of_the_signature_only_there(arguments, results, expected):
+def test_a_type_used_only_inside_a_function_is_not_in_its_signature(arguments, results, expected):
     exported = export(jax.jit(lambda x: x.astype("int8").astype(results)))(jax.ShapeDtypeStruct((2,), arguments))
     about = About(read_bytes(bytes(exported.serialize())))
     assert is_concerned(about, {"types": "i8>"})

@@ -50,7 +50,7 @@ def test_an_entry_is_tried_only_in_readers_that_can_show_it(entry, inside):
 
 
 @pytest.mark.parametrize("entry", ["mosaic-gpu-environment", "iree-donated-arguments"])
-def test_an_entry_that_no_cell_here_can_show_is_not_run(entry):
+def test_an_entry_that_no_available_cell_can_show_is_not_run(entry):
     assert [*trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))] == []
 
 

@@ -84,7 +84,7 @@ def test_q_and_r_may_change_sign_only_together(dtype, shape):
     assert not compared([q, r], [q @ rotated, adjoint(rotated) @ r], "qr").ok, "R is triangular"
 
 
-def test_vectors_without_a_nonzero_value_must_be_orthonormal_too():
+def test_null_space_vectors_must_be_orthonormal_too():
     values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
     stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
     assert not compared([values, vectors], [values, stretched], "eigh").ok

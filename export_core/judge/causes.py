@@ -199,7 +199,7 @@ class FailingStretch(NamedTuple):
 
 
 def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
-    """Yield each run of failing readers, by build date, in one golden's results on one platform and kind of device."""
+    """Yield each unbroken series of failing readers, by build date, for a golden on one platform and kind of device."""
     parts = stretches(results, lambda result: "works" if result.verdict.works else "fails", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":

@@ -77,9 +77,9 @@ def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
 
 
 def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:
-    """Return advice on the outputs that hide large errors; empty if there are none.
+    """Return advice on outputs whose comparison may miss errors above `MUCH_NOT_SEEN`; empty if there are none.
 
-    `parts` are values that `not_seen` returned.
+    `parts` has the largest error that each output may hide.
     """
     types = dict.fromkeys(part.dtype for part in parts if part.fraction > MUCH_NOT_SEEN)
     wide = [dtype for dtype in _WIDE if dtype in types]

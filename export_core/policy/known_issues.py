@@ -169,7 +169,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 
 @functools.cache
 def shipped_issues() -> tuple[KnownIssue, ...]:
-    """Return the known issues of all consumers that are shipped with this package."""
+    """Return all known issues that this package ships."""
     tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
     return tuple(issue for table in tables if table.exists() for issue in _read(table))
 

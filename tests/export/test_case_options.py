@@ -124,7 +124,7 @@ def test_shape_assertions_are_not_a_custom_call_target(monkeypatch):
 def test_shape_assertions_are_refused_by_newer_jax():
     options = ExportOptions(disabled_checks={"shape_assertions": "we call it with other shapes"})
     case = Case("a", "test_a.py::test_a", None, jax.jit(jnp.sin), (1.0,), {}, options)
-    with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions, as only jax before 0\.4\.29 can"):
+    with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions; only jax before 0\.4\.29 can"):
         case.check()
 
 

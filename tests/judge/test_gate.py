@@ -155,7 +155,7 @@ AT_MOST_ONE = Policy(known_failures=(msgspec.structs.replace(LEFTOVER, cases=("a
 
 
 @pytest.mark.parametrize("cell", [{"promised": True}, {"promised": False, "deployed": ("serving",)}])
-def test_a_known_failure_covers_at_most_its_limit(cell):
+def test_a_known_failure_covers_at_most_its_limit_of_cells(cell):
     cells = [result(judgement=Judgement.KEPT, case=case, **cell) for case in ("a1", "a2")]
     with pytest.raises(
         PolicyError,
@@ -176,7 +176,7 @@ def test_a_run_records_when_it_ended_and_how_long_it_took():
     assert after.identity.ended.microsecond == 0
 
 
-def test_cells_whose_verdict_changed_are_counted():
+def test_cells_marked_flaky_are_counted_in_the_summary():
     assert [summary(one, ANOTHER).flaky for one in (PASS, msgspec.structs.replace(PASS, flaky="crash"))] == [0, 1]
     without = {name: value for name, value in msgspec.to_builtins(summary(PASS)).items() if name != "flaky"}
     assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"

@@ -77,7 +77,7 @@ def test_the_message_explains_all_but_numerics_crash_and_timeout():
     assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
 
 
-def test_only_a_refusal_outside_the_window_is_expected():
+def test_only_a_refusal_outside_the_window_counts_as_expected():
     assert [pair for pair in itertools.product(Judgement, Verdict) if is_expected(*pair)] == [("outside", "refused")]
 
 

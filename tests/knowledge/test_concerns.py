@@ -124,7 +124,7 @@ def test_a_type_used_only_inside_a_function_is_not_in_its_signature(arguments, r
     assert is_concerned(about, {"signature": "i8>"}) is expected
 
 
-def test_a_reduction_is_doubtful_for_operands_of_rank_8_alone():
+def test_a_reduction_is_doubtful_only_if_its_operand_has_rank_8():
     def tiled(x):  # of rank 8 before it is reshaped
         return jnp.tile(x, (1, 1, 3, 1)).sum(0)
 

@@ -199,7 +199,7 @@ def test_storing_noise_never_rounds_it_down(golden, tmp_path):
     assert zero == 0
 
 
-def test_a_run_that_raises_is_left_out_and_named(golden, tmp_path):
+def test_a_noise_run_that_raises_is_left_out_and_named(golden, tmp_path):
     raised = Reply(Stage.RUN, "ok", failed={UNOPTIMIZED: "ValueError: No such option\nmore"})
     worker = FakeWorker(lambda name: PLAIN + (name == UNOPTIMIZED), raised)
     noise = measured(golden, worker)

@@ -275,7 +275,7 @@ def test_a_golden_without_outputs_is_only_compiled(platform):
 # --- cases and writers ------------------------------------------------------------------------------------------------
 
 
-def test_only_named_writers_are_planned():
+def test_only_goldens_of_named_writers_are_planned():
     goldens = [golden(), golden(jaxlib="0.9.2"), golden(jaxlib="0.10.2")]
     chosen = planned(goldens, writers=("0.9.2", "0.10.2"), readers=NEWEST).goldens
     assert [one.manifest.writer.jaxlib for one in chosen] == ["0.9.2", "0.10.2"]

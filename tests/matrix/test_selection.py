@@ -83,7 +83,7 @@ def test_an_unavailable_reader_is_an_error_without_secrets(selection, error, mes
 # --- window and all, with more ----------------------------------------------------------------------------------------
 
 
-def test_the_window_may_be_widened_by_single_readers():
+def test_a_reader_named_beside_window_is_added_to_the_window():
     window = planned()
     wider = planned(readers="0.6.2,window")
     assert set(wider.readers) - set(window.readers) == {load_calendar().release("0.6.2")}

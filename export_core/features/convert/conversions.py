@@ -170,7 +170,7 @@ class Conversions:
         """Check whether a conversion can succeed, as far as this is known without starting another release.
 
         Raises:
-            ConversionRefused: The artifact's bytes show that no artifact can be made of it that the reader takes.
+            ConversionRefused: The bytes of the artifact show that it cannot be converted for the reader.
             ExportCompatError: The input is bad.
         """
         golden, artifact = _source(target)

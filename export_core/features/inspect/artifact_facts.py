@@ -211,10 +211,10 @@ def describe(
     Args:
         artifact: The artifact.
         terms: The releases and the allowed calls.
-        whole: Whether the fields of the envelope are included, which only the JSON has.
+        whole: Whether to include the fields of the envelope, which only the JSON shows.
         readers: The readers. Custom calls are judged for the jaxlibs among these, or for the newest release if there
             are none.
-        runtimes: Whether to find out, too, which releases of other runtimes load the artifact. This doubles the time.
+        runtimes: Whether to also find the releases of other runtimes that load the artifact. This doubles the time.
         writer: The writer, if it is known; if not, it is found from the bytes of the artifact.
 
     Raises:
@@ -323,7 +323,7 @@ def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
 
 
 def _readers_of_runtimes(terms: Terms) -> Iterator[Reader]:
-    """Yield the releases of all runtimes other than jaxlib, by runtime."""
+    """Yield every known release of each runtime other than jaxlib as a reader, grouped by runtime."""
     runtimes = shipped_runtimes()
     for name in runtimes:
         yield from readers_of_runtime(name, runtimes, terms.releases)

@@ -272,7 +272,7 @@ class Recorder:
         )
 
     def _gone_leaves(self, unknown: Sequence[str]) -> list[str]:
-        """Return those of the unknown leaves that a stored golden of a case has, and its export has no more."""
+        """Return the unknown leaves that a stored golden of a case has, but its export no longer has."""
         stored: list[str] = []
         for produced in (_checks_of(exported).produced for exported in self._exported):
             for golden in self._test.generations(produced.case.id):

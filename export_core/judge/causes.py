@@ -334,7 +334,7 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
 
 
 def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
-    """Return, for each failing cell, the run of readers by build date in which its golden fails in the same way.
+    """Return, for each failing cell, the unbroken series of readers, by build date, in which its golden fails alike.
 
     Cells with a verdict that explains itself, such as a refusal, are left out.
     """
@@ -424,7 +424,7 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
 def _by_this_family_alone(stretch: FailingStretch) -> str:
     """Return a sentence for a stretch without a working reader before or after: no release agrees with the writer.
 
-    It speaks only of one runtime and platform, since cells of others may have passed.
+    The sentence is about one runtime and platform, since cells of others may have passed.
     """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     family = f"{first.family or 'jaxlib'}{' with such settings' if first.with_settings else ''}"

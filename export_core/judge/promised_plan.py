@@ -70,7 +70,7 @@ def _readers_of_day(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget],
 ) -> Readers | None:
-    """Return the readers for which words (such as `window`) and ranges in a selection stand on a day.
+    """Return the readers that words (such as `window`) and ranges in a selection stand for on a day.
 
     Releases that the selection names by version are left out, since they do not depend on the day. None is returned if
     there are no such words or ranges, or no release fits.

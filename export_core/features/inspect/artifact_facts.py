@@ -306,7 +306,7 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
 
 
 def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
-    """Return what is foreseen of a reader; if not `advised`, without how to export or convert otherwise."""
+    """Return the forecast for a reader, with advice to export or convert otherwise only if `advised`."""
     load = known.load if advised else without_advice_on(known.load)
     if load.ok is False:
         return ReaderFacts(load.reader.release, load.ok, load.reasons, NO, NO, NO, ())

@@ -90,7 +90,7 @@ def test_option_touching_selects_cells_of_a_writer_or_reader():
     }
 
 
-def test_an_old_writer_is_read_by_the_newest_release():
+def test_goldens_of_an_old_writer_are_planned_in_the_newest_release():
     assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
 
 

@@ -174,7 +174,7 @@ NOT_REFUSED = "expected this call to be refused, and it was not"
         ("unregistered", Verdict.ERROR, "tests.WorkersBox"),
     ],
 )
-def test_a_planted_fault_has_its_verdict_and_message(outcomes, case, verdict, message):
+def test_each_planted_fault_has_the_expected_verdict_and_message(outcomes, case, verdict, message):
     outcome = outcomes[case]
     assert outcome.verdict is verdict
     assert message in outcome.message

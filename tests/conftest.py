@@ -3,6 +3,7 @@
 import fcntl
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -36,14 +37,19 @@ gc.disable()
 _pytest.pathlib._force_symlink = _pytest.tmpdir._force_symlink = lambda *names: None
 
 
-def pytest_collection_finish() -> None:
-    """Leave collected tests out of garbage collection, and enable it for what tests make.
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave collected tests out of garbage collection, enable it for what tests make, and share one MLIR context.
 
     Modules that tests import live until the end too, and looking through them is a sixth of the time of some tests.
     """
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
+    # Goldens are written as users write them.
+    if "jax" in sys.modules and not session.config.getoption("update_goldens", None):
+        from warm_worker import share_mlir_context
+
+        share_mlir_context()
 
 
 @contextmanager

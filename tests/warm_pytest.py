@@ -14,6 +14,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import runpy
 import select
 import signal
@@ -27,6 +28,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from _pytest import config
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from _pytest.config import default_plugins
 from shared_process import shared_process
 from warm_worker import share_compiled, share_mlir_context, use_warm_workers
@@ -47,6 +49,12 @@ PATTERNS = (
     *("test*.txt", "test_*.py", "*_test.py", "test*", "*.old-*", "golden.yaml", "export_compat.y*ml"),
 )
 """Patterns of file names that each run compiles."""
+EXPRESSIONS = (
+    *("(A)", "(-*[A-]*)", "()", "(-*-*)"),  # of argparse, for the words of a run
+    *(r"[^A-Za-z0-9_.+=\[\],-]+", r"[.\[\]]", r"\[.*\](?=\.|\Z)", r"(?<!\S)--xla_cpu_max_isa=(\S+)", r"_v\d+$"),
+    *("_test.py$", ".*", r"\.py$"),  # of jax, and of pytest's XML
+)
+"""Regular expressions that most runs with a marked test compile where they use them."""
 
 WHOLE_NOISE = ""  # noise is measured as in a user's run
 
@@ -122,7 +130,6 @@ def warm_pytest(folder: Path, variables: Mapping[str, str], workers: Path, compi
 
 def main(path: str, workers: str, compiled: str) -> None:
     import jax
-    from _pytest.assertion.rewrite import AssertionRewritingHook
     from _pytest.junitxml import bin_xml_escape
 
     from export_core.matrix.cache_keys import hash_of_code
@@ -137,8 +144,7 @@ def main(path: str, workers: str, compiled: str) -> None:
     read_packages_once()
     look_for_hooks_once()
     prepare_config_once()
-    # Of plugins that are imported already, whose assertions pytest cannot rewrite.
-    AssertionRewritingHook._warn_already_imported = lambda hook, name: None
+    AssertionRewritingHook.mark_rewrite = mark_rewrite
     use_warm_workers(workers)
     share_compiled(compiled)
     share_mlir_context()
@@ -171,6 +177,16 @@ def main(path: str, workers: str, compiled: str) -> None:
             answer(pid, connection)
 
 
+def mark_rewrite(hook: AssertionRewritingHook, *names: str) -> None:
+    """Note these modules, as pytest does, without warning of plugins that are imported already.
+
+    To find those, pytest looks through the names of all modules, once for each plugin. In a fork, each name that is
+    looked at copies a page of memory, which takes a twentieth of a run.
+    """
+    hook._must_rewrite.update(names)
+    hook._marked_for_rewrite_cache.clear()
+
+
 def answer(pid: int, connection: socket.socket) -> None:
     """Send the exit code of a fork that has ended, or that this waits for."""
     with connection, contextlib.suppress(OSError):  # the other side is gone
@@ -184,8 +200,10 @@ def look_up_facts_once() -> None:
     """
     import jax
     import jaxlib
+    from jax._src import source_info_util
 
     from export_core.artifact import read
+    from export_core.base.text import shown
     from export_core.goldens import Manifest
     from export_core.matrix import Result, cache_keys
     from export_core.policy import Policy
@@ -204,6 +222,11 @@ def look_up_facts_once() -> None:
             msgspec.convert({}, kind)
     for pattern in PATTERNS:
         fnmatch.filter((), pattern)
+    for expression in EXPRESSIONS:
+        re.compile(expression)
+    source_info_util.is_user_filename("")
+    shown("")
+    list(Path(__file__).parent.glob(".old-*"))
 
 
 def read_packages_once() -> None:

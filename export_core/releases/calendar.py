@@ -281,7 +281,16 @@ class Calendar:
     def all_matching_jax(self, jaxlib: str) -> list[str]:
         """Return the version of every jax that works on this jaxlib, withdrawn ones included."""
         number = numbers_of(jaxlib)
-        return [version for version, oldest, newest in self._accepted_jaxlibs if oldest <= number <= newest]
+        if (matching := self._matching_jax.get(number)) is None:
+            accepted = self._accepted_jaxlibs
+            matching = [version for version, oldest, newest in accepted if oldest <= number <= newest]
+            self._matching_jax[number] = matching
+        return list(matching)
+
+    @functools.cached_property
+    def _matching_jax(self) -> dict[tuple[int, ...], list[str]]:
+        """What `all_matching_jax` has found, by the numbers of the jaxlib: a run asks about each one many times."""
+        return {}
 
     @functools.cached_property
     def _accepted_jaxlibs(self) -> Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]]:

@@ -196,6 +196,14 @@ def test_arguments_of_64_bits_are_forecast_to_need_x64():
     assert of(artifact, "0.12.0.1", "cpu", "jax_enable_x64").runs.answer == YES
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
+def test_pjrt_may_get_4_bit_numbers_wrong_before_0_8_2(dtype):
+    artifact = golden_of(f"test_dtypes.test_tiny_dtype[{dtype}]").read_artifact()
+    assert answers(of(artifact, "pjrt==0.8.0")) == (YES, YES, YES, YES_BUT)
+    assert answers(of(artifact, "pjrt==0.8.1")) == (YES, YES_BUT, YES_BUT, YES_BUT)
+    assert answers(of(artifact, "pjrt==0.8.2")) == (YES, YES, YES, YES)
+
+
 def test_pjrt_refuses_symbolic_shapes_and_jaxlib_runs_them():
     artifact = golden_of("test_symbolic_shapes.test_one_dimension").read_artifact()
     known = of(artifact, "pjrt==0.12.0.1")

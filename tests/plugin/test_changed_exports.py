@@ -217,55 +217,6 @@ def test_always_alike(export_golden):
 """
 
 
-@pytest.fixture(scope="module")
-def by_seed(projects: Projects) -> tuple[Project, Run]:
-    project = projects(test_a=SETS)
-    project.use_warm_workers()
-    return project, project.pytest("--update-goldens", twice=True)
-
-
-def test_dependence_on_the_hash_seed_is_recorded(by_seed):
-    project, run = by_seed
-    assert run.code == 0, run.text
-    assert re.search(r"test_a\.test_sets/\S+: not reproducible: two exports differed", run.text)
-    assert project.manifest("test_a.test_sets")["reproducible"] is False
-    assert "reproducible" not in project.manifest("test_a.test_always_alike")
-
-
-def test_seed_dependent_goldens_compare_only_outputs(by_seed, tmp_path):
-    project = by_seed[0].copy(tmp_path / "project")
-    project.write(test_a=SETS.replace("in names)", "in sorted(names))"))  # as another seed might order them
-    done = project.pytest()
-    assert done.code == 0, done.text
-    assert "1 case compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
-
-
-@pytest.fixture(scope="module")
-def later(by_seed: tuple[Project, Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with another hash seed: one golden wrongly says that it depends on none, and one function has changed."""
-    project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
-    path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
-    path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
-    project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
-    project.use_warm_workers()
-    variables = {**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}
-    return project.pytest(environment=variables, cold=True, twice=True)
-
-
-def test_a_check_finds_unrecorded_dependence_on_the_hash_seed(later):
-    assert later["test_sets"].outcome == "passed", later.text
-    assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
-
-
-def test_a_change_under_all_hash_seeds_suggests_trying_more(later):
-    report = later["test_always_alike"]
-    assert report.outcome == "failed"
-    assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text
-    assert "2 processes with other hash seeds export what this one does. If you changed nothing, try 12;" in report.text
-    assert "try 12; if none passes, the export has changed: for" in report.text
-    assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in report.text
-
-
 RANDOM = """
 import jax
 import jax.numpy as jnp
@@ -273,25 +224,10 @@ import numpy as np
 import pytest
 
 @pytest.mark.export_compat
-def test_random(export_golden):
+def test_constants(export_golden):
     weights = jnp.asarray(np.random.default_rng().random((6, 6)))
     export_golden(jax.jit(lambda x: x @ weights), np.ones(6, np.float32))
 """
-
-
-def test_random_constants_are_named_when_written_and_when_they_differ(projects):
-    """An update never helps: the next run has other constants again."""
-    project = projects(test_a=RANDOM)
-    project.use_warm_workers()
-    run = project.pytest("--update-goldens", twice=True)
-    assert "and fail if these differ in each run too: seed random arrays that the test closes over" in run.text
-    text = project.pytest()["test_random"].text
-    assert text.startswith("Other numbers than its golden")
-    assert "constants: they differ from the golden's. If you changed nothing, they are random, and differ" in text
-    project.pytest("--update-goldens")  # as if no second export had shown it
-    text = project.pytest()["test_random"].text
-    assert "constants: they differ from the golden's." in text
-
 
 ARGUMENTS = """
 import jax
@@ -323,13 +259,76 @@ def test_seeded_call(export_golden):
 """
 
 
-def test_random_arguments_are_named_when_written(projects):
-    run = projects(test_a=ARGUMENTS).pytest("--update-goldens", twice=True)
+@pytest.fixture(scope="module")
+def by_seed(projects: Projects) -> tuple[Project, Run]:
+    """A project, and the run that wrote its goldens; the tests of all its files share one second process."""
+    project = projects(test_a=SETS, test_b=RANDOM, test_c=ARGUMENTS)
+    project.use_warm_workers()
+    return project, project.pytest("--update-goldens", twice=True)
+
+
+def test_dependence_on_the_hash_seed_is_recorded(by_seed):
+    project, run = by_seed
+    assert run.code == 0, run.text
+    assert re.search(r"test_a\.test_sets/\S+: not reproducible: two exports differed", run.text)
+    assert project.manifest("test_a.test_sets")["reproducible"] is False
+    assert "reproducible" not in project.manifest("test_a.test_always_alike")
+
+
+def test_seed_dependent_goldens_compare_only_outputs(by_seed, tmp_path):
+    project = by_seed[0].copy(tmp_path / "project")
+    project.write(test_a=SETS.replace("in names)", "in sorted(names))"))  # as another seed might order them
+    done = project.pytest("test_a.py")
+    assert done.code == 0, done.text
+    assert "1 case compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
+
+
+@pytest.fixture(scope="module")
+def later(by_seed: tuple[Project, Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with another hash seed: one golden wrongly says that it depends on none, and one function has changed."""
+    project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
+    path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
+    path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
+    project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
+    project.use_warm_workers()
+    variables = {**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}
+    return project.pytest("test_a.py", environment=variables, cold=True, twice=True)
+
+
+def test_a_check_finds_unrecorded_dependence_on_the_hash_seed(later):
+    assert later["test_sets"].outcome == "passed", later.text
+    assert "compared only by their outputs, since two exports differ: test_a.test_sets" in later.text
+
+
+def test_a_change_under_all_hash_seeds_suggests_trying_more(later):
+    report = later["test_always_alike"]
+    assert report.outcome == "failed"
+    assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text
+    assert "2 processes with other hash seeds export what this one does. If you changed nothing, try 12;" in report.text
+    assert "try 12; if none passes, the export has changed: for" in report.text
+    assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in report.text
+
+
+def test_random_constants_are_named_when_written_and_when_they_differ(by_seed, tmp_path):
+    """An update never helps: the next run has other constants again."""
+    project, run = by_seed[0].copy(tmp_path / "project"), by_seed[1]
+    (remark,) = [line for line in run.text.splitlines() if line.startswith("  test_b.test_constants/")]
+    assert "and fail if these differ in each run too: seed random arrays that the test closes over" in remark
+    text = project.pytest("test_b.py")["test_constants"].text
+    assert text.startswith("Other numbers than its golden")
+    assert "constants: they differ from the golden's. If you changed nothing, they are random, and differ" in text
+    project.pytest("--update-goldens", "test_b.py")  # as if no second export had shown it
+    text = project.pytest("test_b.py")["test_constants"].text
+    assert "constants: they differ from the golden's." in text
+
+
+def test_random_arguments_are_named_when_written(by_seed):
+    _, run = by_seed
     assert run.code == 0, run.text
     other = "-cpu: a second process has other example arguments: if they are random, seed them"
     assert [line.split("/")[0] for line in run.text.splitlines() if other in line] == [
-        "  test_a.test_random",
-        "  test_a.test_random_call",
+        "  test_c.test_random",
+        "  test_c.test_random_call",
     ]
 
 

@@ -182,9 +182,9 @@ class Recorder:
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
         """Return the golden by this writer with the same artifact, settings and inputs, or None.
 
-        The derivatives and refusals of equal bytes are equal, so they need not be checked again. It is None for a case
-        that allows custom calls: these may call what no module holds, such as a function of Python. What this processor
-        computes is compared when the golden is replayed.
+        The golden's derivatives and refusals equal those of the new artifact and need not be checked again. For a case
+        that allows custom calls, None is returned: these may call code outside the artifact, such as a Python function.
+        The outputs of this processor are compared when the golden is replayed.
         """
         now = produced.manifest
         if now.options.allow:
@@ -272,7 +272,7 @@ class Recorder:
         )
 
     def _gone_leaves(self, unknown: Sequence[str]) -> list[str]:
-        """Return those of the unknown leaves that a stored golden of a case has, and its export has no more."""
+        """Return the unknown leaves that a stored golden of a case has, but its export no longer has."""
         stored: list[str] = []
         for produced in (_checks_of(exported).produced for exported in self._exported):
             for golden in self._test.generations(produced.case.id):

@@ -101,9 +101,9 @@ class Replayer:
         return self._own.noise(golden)
 
     def begin(self, item: pytest.Item, marked: Marked) -> None:
-        """Begin to replay the goldens of a test that runs soon, unless all goldens are to be written.
+        """Begin to replay the goldens of a test that is about to run, unless this run writes all goldens anew.
 
-        Its cases are those whose names begin with that of the test. `replayed` replays any others.
+        These are the goldens of all cases whose names begin with the test's; `replayed` replays those of other cases.
         """
         if self._settings.update == "all":
             return
@@ -150,9 +150,9 @@ class Replayer:
         return self._own.first_call(uncalled, warm=bool(own))
 
     def replay(self, goldens: Sequence[Golden]) -> Replayed:
-        """Return the results of those of the goldens that were exported for cpu.
+        """Return the results of replaying the goldens that were exported for cpu.
 
-        Each golden is run in a cold process, or its stored outcome of an earlier run is used.
+        Each of them is run in a cold process, unless an earlier run has stored its outcome.
         """
         return self._thread.submit(self._replay, goldens).result()
 

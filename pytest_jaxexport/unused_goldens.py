@@ -239,7 +239,7 @@ def _rename_command(old: Manifest, new: Manifest, settings: Settings) -> str:
 
 
 def _rename_hint(old: Manifest, new: Manifest, config: pytest.Config) -> str:
-    """Return what to do about an unused case whose test may have been renamed, after the new case was written too."""
+    """Return advice to rename an unused case to the case of `new`, which the renamed test may have written since."""
     settings = read_settings(config)
     text = (
         f"Was {old.test} renamed to {new.test}? Then the goldens of {old.case} by other writers belong to {new.case}: "

@@ -55,7 +55,7 @@ def test_processor_time_of_children_left_behind_is_counted(tmp_path):
     assert 0.3 < processor_seconds([sys.executable, "-c", leaving], tmp_path, os.environ) < 3
 
 
-def test_the_page_shows_budgets_and_its_csv_every_measurement(tmp_path):
+def test_the_page_shows_budgets_and_the_csv_file_all_measurements(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"Budgets.\n{BEGIN}old\n{END}More.\n")
     reading = Line("reading", "1 ms", "2 ms", "0.5 times", "1 time", True)

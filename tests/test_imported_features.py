@@ -102,7 +102,7 @@ def test_a_marked_test_imports_only_policy_keys_of_features(project):
     assert json.loads((project.folder / "loaded.json").read_text()) == KEYS
 
 
-def test_a_plain_matrix_imports_only_keys_and_the_forecast_rule(loaded_by_matrix):
+def test_a_plain_matrix_imports_only_policy_keys_and_the_forecast_rule(loaded_by_matrix):
     assert loaded_by_matrix["nothing"] == [*KEYS, "export_core.features.forecast.wrong"]
 
 

@@ -231,10 +231,10 @@ class Reader(NamedTuple):
         return next((jax for target, jax in reversed(self.exporters) if target < too_new), "")
 
     def instead(self, export: str) -> str:
-        """Return advice on how to get an artifact that the reader loads, to follow the reason why it does not load one.
+        """Return advice on how else to get an artifact that the reader loads, as the end of a sentence.
 
-        `export` is the advice on how to export otherwise; it is empty if no other export helps. For jaxlib, there is no
-        advice.
+        `export` is the advice to export in another way; it is empty if that does not help. For jaxlib, the result is
+        empty.
         """
         remedy = f"{export}{CONVERT} --for {self.release.runtime} -o OUT`"
         return f": {remedy if export else remedy.removeprefix(', or ')}" if self.release.runtime else ""

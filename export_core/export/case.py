@@ -94,8 +94,8 @@ class Case:
         removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:
             raise ExportError(
-                f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
-                "only jax before 0.4.29 can. Name this check only in tests that such a jax runs."
+                f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}; "
+                "only jax before 0.4.29 can. Name this check only in tests that run with such a jax."
             )
         on_cpu = "cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks
         if options.without_outputs and on_cpu:

@@ -218,13 +218,13 @@ _STEPS = {"int16": 8, "int8": 1}
 
 
 def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
-    """Return the bytes of noise.npz from the noise of each file of outputs, rounded coarsely.
+    """Return the content of noise.npz: the noise of every output, rounded coarsely.
 
     Noise is how far each element moved when its writer ran the artifact again. There is an array for each output, in
     the order of the manifest: the logarithm of the noise in steps of an eighth of an octave, rounded up (int16).
     Outputs with one byte for each element have steps of an octave (int8), so that noise takes no more space than the
-    outputs do. The array is empty if no element of the output has noise. Integers and booleans have noise if elements
-    jump.
+    outputs do. The array is empty if no element of the output has noise. Integers and booleans have noise if any
+    run changed them.
     """
     return to_npz(
         _encoded(leaf, noise) for outputs, noises in files for leaf, noise in zip(outputs, noises, strict=True)

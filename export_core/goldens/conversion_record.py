@@ -46,9 +46,7 @@ def read_record(artifact: Artifact) -> ConversionRecord:
     try:
         record: ConversionRecord = decode_json(read_regular(path, most=MOST_BYTES), ConversionRecord)
     except OSError as error:
-        raise GoldenError(
-            f"{path}: expected the record of a conversion, cannot read it: {error.strerror or error}"
-        ) from None
+        raise GoldenError(f"{path}: cannot read the record of the conversion: {error.strerror or error}") from None
     except msgspec.MsgspecError as error:
         raise GoldenError(f"{path}: not the record of a conversion: {error}") from None
     if record.sha256 != artifact.sha256:

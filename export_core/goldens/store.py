@@ -307,8 +307,8 @@ class GoldenStore:
         """Return all goldens of a case that a person names, and the golden by the named writer, or else the newest.
 
         Args:
-            name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it. The jaxlib is enough
-                of a writer if it wrote one golden of the case.
+            name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it. The jaxlib
+                suffices as the writer if it wrote one golden of the case.
 
         Raises:
             GoldenError: no case has this name, or the case has no golden by this writer, or several by this jaxlib.
@@ -328,7 +328,7 @@ class GoldenStore:
         raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 
     def meant(self, name: str) -> tuple[list[Golden], Golden] | None:
-        """Return the goldens that `find` returns, for a name that need not mean a case; None if it means none.
+        """Return what `find` returns for a name; None if the name means no case.
 
         Raises `GoldenError` for a writer that the case does not have, and for a misspelled case.
         """

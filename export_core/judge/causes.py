@@ -199,7 +199,7 @@ class FailingStretch(NamedTuple):
 
 
 def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
-    """Yield each run of failing readers, by build date, in one golden's results on one platform and kind of device."""
+    """Yield each unbroken series of failing readers, by build date, for a golden on one platform and kind of device."""
     parts = stretches(results, lambda result: "works" if result.verdict.works else "fails", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":
@@ -335,7 +335,7 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
 
 
 def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
-    """Return, for each failing cell, the run of readers by build date in which its golden fails in the same way.
+    """Return, for each failing cell, the unbroken series of readers, by build date, in which its golden fails alike.
 
     Cells with a verdict that explains itself, such as a refusal, are left out.
     """
@@ -425,7 +425,7 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
 def _by_this_family_alone(stretch: FailingStretch) -> str:
     """Return a sentence for a stretch without a working reader before or after: all its readers differ from the writer.
 
-    It speaks only of one runtime, with its settings, and platform, since cells of others may have passed.
+    The sentence is about one runtime, with its settings, and one platform, since cells of others may have passed.
     """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     family = f"{first.family or 'jaxlib'}{' with such settings' if first.with_settings else ''}"

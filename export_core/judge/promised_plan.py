@@ -72,7 +72,8 @@ def _readers_of_day(
 ) -> Readers | None:
     """Return the readers that words (such as `window`) and ranges in a selection mean on a day; None if there are none.
 
-    Releases that the selection names by version are left out, since they do not depend on the day.
+    Releases that the selection names by version are left out, since they do not depend on the day. None is returned if
+    there are no such words or ranges, or no release fits.
     """
     named = comma_separated(str(selection.get("readers", "")))
     words = [text for text in named if text in WORDS or text[0] in COMPARISONS or _names_several(text)]

@@ -71,7 +71,7 @@ OTHER_KEYS = (
 
 
 class ReportedBy(Enum):
-    """The kinds of runs that report at their end that a pattern matches nothing (`policy check` always reports it)."""
+    """The runs that report an unmatched pattern at their end. The command `policy check` always reports it."""
 
     NO_RUN = auto()
     WHOLE_RUNS = auto()  # Those of all cells: of a part of them, most patterns match nothing.

@@ -129,5 +129,5 @@ def _override(own: Any, quirk: Any) -> Any:
 
 
 def _by_dtype(amount: Any, source: Any) -> Any:
-    """Return the source of a tolerance, such as a file and line; if the tolerance is by dtype, the source by dtype."""
+    """Return the source of a tolerance, such as a file and line; for a tolerance by dtype, the sources by dtype."""
     return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source

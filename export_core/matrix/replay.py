@@ -76,7 +76,7 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """An attempt to run cells whose readers run the same content: they run once, and each compares the outputs."""
+    """An attempt to run cells of equal content: the content runs once, and its outputs are compared for each cell."""
 
     cells: tuple[Cell, ...]
     problem: str = ""  # Why the earlier attempt was lost; empty for a first attempt.

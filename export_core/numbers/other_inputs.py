@@ -44,9 +44,10 @@ class OtherRun:
 
 
 def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
-    """Yield runs with other inputs, each with all its inputs: at most `most` runs, or `FEWEST` if that is more.
+    """Yield descriptions of runs with changed inputs of a golden, each with the inputs of the run.
 
-    `used` are the indexes of the inputs that the program takes.
+    There are at most `most` runs, or `FEWEST` if that is more. Only the inputs that the program takes are changed, at
+    the indexes `used`.
     """
     used = [number for number in used if inputs[number].data.size and inputs[number].dtype != "float0"]
     groups = [group.tolist() for group in np.array_split(np.asarray(used, int), min(len(used), MOST_ALONE) or 1)]

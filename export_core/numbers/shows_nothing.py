@@ -117,7 +117,7 @@ class Output:
             self.is_other_in_a_call |= bool(both.size) and not has_one_value(both)
 
     def _few(self) -> tuple[float, ...]:
-        """Return the values that nearly all elements have; an empty tuple if they are more than `BOUNDS` values."""
+        """Return the at most `BOUNDS` values that nearly all elements have; an empty tuple if there are more."""
         if self.leaf.dtype == "bool" or self.leaf.dtype in KEYS or self.values.dtype.kind == "c":
             return ()
         flat = self.values.reshape(-1)

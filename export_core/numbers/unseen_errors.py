@@ -65,9 +65,10 @@ def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str
 
 
 def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
-    """Return a text about the errors that outputs do not show; empty if there are no outputs.
+    """Return a text on how large an error each output may hide; empty if there are no outputs.
 
-    `parts` is what `not_seen` returned. The `most` outputs with the largest fractions are named, the largest first.
+    `parts` has the error by output, as `not_seen` returns it. The `most` outputs with the largest fractions are named,
+    the largest first.
     """
     ranked = sorted(parts.items(), key=lambda item: -item[1].fraction)
     named = [f"up to {_percent(part.fraction)} in {name}" for name, part in ranked[:most]]
@@ -77,9 +78,9 @@ def not_seen_text(parts: Mapping[str, NotSeen], most: int) -> str:
 
 
 def not_seen_advice(parts: Iterable[NotSeen]) -> list[str]:
-    """Return advice on the outputs that hide large errors; empty if there are none.
+    """Return advice on outputs whose comparison may miss errors above `MUCH_NOT_SEEN`; empty if there are none.
 
-    `parts` are values that `not_seen` returned.
+    `parts` has the largest error that each output may hide.
     """
     types = dict.fromkeys(part.dtype for part in parts if part.fraction > MUCH_NOT_SEEN)
     wide = [dtype for dtype in _WIDE if dtype in types]

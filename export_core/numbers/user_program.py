@@ -133,7 +133,7 @@ def _described(error: BaseException) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that JSON can represent: without lone surrogates."""
+    """Return a text with lone surrogates escaped, so that JSON can represent it."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -255,7 +255,7 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(matches(case, pattern) for pattern in self.cases)
 
     def must_run(self, case: str, runs_on: Collection[str]) -> bool:
-        """Return whether a golden that is of a case and runs on some platforms has to run on this deployment target."""
+        """Return whether a golden of a case, which runs on the platforms `runs_on`, has to run on this target."""
         return self.platform in runs_on and self.has_case(case)
 
     def __str__(self) -> str:

@@ -69,9 +69,9 @@ def marker_keywords() -> dict[str, FeatureKey[Any]]:
 
 
 def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:
-    """Return a policy with the entries that a test's marker sets, by key, before the policy's own entries.
+    """Return a policy with the entries that a test's marker sets added before the policy's own entries.
 
-    The location of the added entries is "marker".
+    `entries` has the fields of each added entry, by policy key. The location of an added entry is "marker".
     """
     keys = marker_keywords()
     own = {

@@ -201,7 +201,7 @@ def _large_as_unpacked(records: list[Path]) -> Iterator[str]:
 
 
 def _files_in(folder: str) -> Iterator[str]:
-    """Yield the path of every file in a folder, except for bytecode in ``__pycache__``, which no package lists."""
+    """Yield the path of every file in a folder, without the ``__pycache__`` folders, which no RECORD file lists."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (f"{parent}/{name}" for name in names)

@@ -226,7 +226,7 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
 
 @functools.cache
 def load_devices() -> dict[str, Platform]:
-    """Return every platform except the CPU by name, from the table of devices that ships with this package."""
+    """Return each platform other than the CPU, by its name, from the table of devices that this package ships."""
     return msgspec.yaml.decode(_data("devices.yaml").read_bytes(), type=dict[str, Platform])
 
 

@@ -214,8 +214,8 @@ class Calendar:
         if not matching:
             raise ReleaseError(
                 f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version "
-                f">= {jaxlib}. Name a folder with its wheel with --wheels, or add it under `releases:` in the policy "
-                "file."
+                f">= {jaxlib}. Name a folder with the wheel of such a jax with --wheels, or add the release under "
+                "`releases:` in the policy file."
             )
         given = [version for version in matching if version == self.given_jax.get(jaxlib)]
         newest = max(given or matching, key=lambda version: (self.jax[version].built, version_key(version)))

@@ -111,10 +111,9 @@ def _runtime_entry(
 
 
 def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
-    """Return an entry for each release of a runtime.
+    """Return an entry for each release of a runtime, or the name of another runtime with the same releases.
 
-    For a runtime that has the releases of another one, the name of that other runtime is returned. `added` are releases
-    that a project adds; an entry of the runtime itself takes precedence over them.
+    `added` are releases that a project adds; an entry of the runtime itself takes precedence over them.
     """
     releases = {**added, **runtime.releases}
     own = ((version, str(release.built), release) for version, release in releases.items())

@@ -516,8 +516,8 @@ def counts_line(counts: Mapping[str, int]) -> str:
 def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple[str, str]]:
     """Return when a cause began and ended: pairs of a label and a release, such as ``since`` and ``0.12.0``.
 
-    A pair that the run does not show is left out. The release that fixed the cause is known only from a known issue;
-    the run itself shows its next reader that works.
+    The second pair has the release that fixed the known issue, or else the next reader of the run that works. A pair
+    that is not known is left out.
     """
     began = ("began between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)

@@ -14,7 +14,7 @@ def _call(target, **more):
     return CustomCall(target, 1, False, more.pop("config", ""), "main", "", **more)
 
 
-def test_a_target_guaranteed_by_both_releases_is_stable():
+def test_a_target_that_writer_and_reader_guarantee_is_stable():
     artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
     found = audit(artifact, stable_targets("0.12.0.1"), stable_targets("0.11.0"))
     assert {(f.target, f.standing, f.ok) for f in found} == {
@@ -48,7 +48,7 @@ NOT_STABLE = "mine (custom call) is not guaranteed stable by"
         ((MINE, MINE), {}, ("stable", True), "mine (custom call) is guaranteed stable.", ""),
     ],
 )
-def test_a_target_is_judged_by_the_lists_of_both_releases(lists, allow, judged, message, advice):
+def test_a_target_is_judged_by_the_lists_of_writer_and_reader(lists, allow, judged, message, advice):
     writer, reader = (*lists, None)[:2]
     (finding,) = judge_calls([_call("mine")], writer, reader, allow, OLD, NEW)
     assert (finding.standing, finding.ok) == judged
@@ -149,7 +149,7 @@ def test_each_release_has_its_measured_stable_targets():
     assert "__gpu$xla.gpu.triton" not in stable_targets("0.4.36")
 
 
-def test_a_release_not_measured_has_the_targets_of_an_earlier_one():
+def test_an_unmeasured_release_has_the_targets_of_a_measured_release():
     assert measured_release("0.4.32") == "0.4.31"
     assert measured_release("0.4.29") == "0.4.28"
     assert measured_release("0.13.0.dev20270101") == "0.12.0.1"

@@ -57,7 +57,7 @@ def test_a_type_with_a_symbolic_dimension_has_a_question_mark():
     assert types_of(lambda x: x * x, symbolic())["stablehlo.multiply"] == {"?f32->?f32"}
 
 
-def test_complex_numbers_and_booleans_have_names():
+def test_a_complex_type_is_named_by_the_type_of_its_parts():
     complex64 = jax.ShapeDtypeStruct((2,), np.complex64)
     assert types_of(lambda x: jnp.real(x) > 0, complex64)["stablehlo.real"] == {"complex<f32>->f32"}
 

@@ -51,7 +51,7 @@ def test_whether_a_module_with_an_unknown_attribute_loads_is_undecided():
     assert answer.ok is None
 
 
-def test_modules_newer_than_the_tables_load_in_newer_readers():
+def test_a_module_newer_than_the_tables_loads_in_a_reader_as_new():
     major, minor = map(int, vhlo_tables()["through"].split(".")[:2])
     newer = f"StableHLO_v{major}.{minor + 1}.0".encode()
     data = bytecode(op(MODULE, regions=region())).replace(b"StableHLO_v1.0.0", newer)
@@ -61,7 +61,7 @@ def test_modules_newer_than_the_tables_load_in_newer_readers():
     assert [answer.ok for answer in loads(artifact, [same, older])] == [True, None]
 
 
-def test_each_reason_names_what_is_missing(readers):
+def test_a_forecast_of_no_names_the_missing_operation_or_expiry(readers):
     artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
     (answer,) = loads(artifact, [readers["0.10.2"]])
     assert not answer.ok

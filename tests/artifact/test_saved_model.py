@@ -66,7 +66,7 @@ def test_calls_that_jax_exported_are_audited():
 
 
 @pytest.mark.parametrize("writer", ["jax2tf", "keras", "orbax"])
-def test_tensorflow_runs_what_its_convention_and_stablehlo_allow(writer):
+def test_a_savedmodel_loads_only_in_tensorflows_of_its_convention(writer):
     """Measured: TensorFlow 2.16.2 and 2.19.1 load each file and refuse its first call; 2.20.0 loads all and ran two."""
     results = loading(read(FOLDER / writer))
     assert [version for version, load in results.items() if load.ok] == ["2.20.0", "2.21.0"]
@@ -154,7 +154,7 @@ ONCE = {
 
 
 @pytest.mark.parametrize("data", ONCE.values(), ids=list(ONCE))
-def test_a_part_that_could_hide_a_function_is_refused(data):
+def test_an_ambiguous_or_damaged_savedmodel_is_refused(data):
     with pytest.raises(ArtifactError) as caught:
         read_bytes(data)
     assert caught.value.at is not None

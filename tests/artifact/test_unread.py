@@ -116,7 +116,7 @@ def test_content_of_the_resource_sections_is_refused():
     assert problems(parts) == {"resources": "foreign"}
 
 
-def test_an_overriding_target_attribute_is_audited():
+def test_a_target_name_given_as_an_attribute_is_audited_too():
     parts = module()
     with_entry(parts, call_of(parts), b"call_target_name", parts.target(b"evil"))
     assert problems(parts) == {"call_target_name of vhlo.custom_call_v2": "conflict", "evil": "unlisted"}

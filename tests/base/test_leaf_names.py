@@ -34,7 +34,7 @@ def test_the_middle_of_a_long_path_is_left_out():
     assert name.endswith("['layer_19']['kernel'])")
 
 
-def test_a_leaf_beyond_a_damaged_tree_has_no_path():
+def test_a_leaf_number_beyond_the_known_paths_gives_no_path():
     assert [path_at([B1], number) for number in (0, 1)] == [B1, ""]
 
 
@@ -57,12 +57,12 @@ def test_paths_of_a_derivative_name_arguments_and_cotangents():
         (OLD, OLD),
     ],
 )
-def test_removing_paths_gives_the_message_of_an_older_version(new, old):
+def test_removing_leaf_paths_from_a_message_gives_its_older_form(new, old):
     assert without_paths(new) == old
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
-def test_each_path_is_removed_from_its_message(keys):
+def test_the_path_of_any_keys_is_removed_from_a_message(keys):
     path = "result" + "".join(f"[{key!r}]" for key in keys)
     # A key that looks like the end of a path is taken for it: such a message is only compared less well.
     if not any(mark in path for mark in ("):", "),", ");", ") ")):

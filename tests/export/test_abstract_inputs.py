@@ -117,7 +117,7 @@ def test_a_function_may_have_an_argument_named_inputs(exported, inputs: Any):
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_a_keyword_inputs_of_abstract_values_goes_to_the_function():
+def test_abstract_values_in_the_keyword_inputs_go_to_the_function():
     assert take_inputs((X,), {"inputs": [X]}) == (None, {"inputs": [X]})
 
 

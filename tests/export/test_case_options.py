@@ -27,7 +27,7 @@ def use(*args, refused=None, **kwargs):
     return ExtraCall(args, kwargs, refused)
 
 
-def test_calls_and_refusals_are_stored_in_order(symbolic):
+def test_further_calls_and_declared_refusals_are_stored_in_order(symbolic):
     uses = [use(np.ones((5, 3), np.float32)), use(np.ones((1, 3), np.float32), refused="b >= 2")]
     produced = add_checks(symbolic, uses)
     call, refusal = produced.manifest.checks
@@ -51,7 +51,7 @@ def test_calls_and_refusals_are_stored_in_order(symbolic):
     ],
     ids=["no refusal", "an endless pattern", "another reason", "other arguments"],
 )
-def test_a_further_call_must_end_as_declared(symbolic, call, message):
+def test_a_further_call_that_does_not_end_as_declared_is_an_error(symbolic, call, message):
     with pytest.raises(ExportError, match=message):
         add_checks(symbolic, [call])
 
@@ -124,7 +124,7 @@ def test_shape_assertions_are_not_a_custom_call_target(monkeypatch):
 def test_shape_assertions_are_refused_by_newer_jax():
     options = ExportOptions(disabled_checks={"shape_assertions": "we call it with other shapes"})
     case = Case("a", "test_a.py::test_a", None, jax.jit(jnp.sin), (1.0,), {}, options)
-    with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions, as only jax before 0\.4\.29 can"):
+    with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions; only jax before 0\.4\.29 can"):
         case.check()
 
 

@@ -85,11 +85,11 @@ def test_the_first_replay_uses_the_reply_of_the_first_call(monkeypatch, tmp_path
             assert len(requests) == cells
 
 
-def test_an_artifact_that_crashes_only_in_a_cold_process_is_called(first_call):
+def test_a_crash_in_a_cold_process_alone_does_not_prevent_the_call(first_call):
     assert first_call(uncalled_of(jnp.sin), DIES, LIVES) == ("", 2)
 
 
-def test_a_crashing_artifact_is_tried_in_a_process_each_time(first_call):
+def test_a_crashing_artifact_is_tried_again_at_each_first_call(first_call):
     for _ in range(2):
         assert first_call(uncalled_of(jnp.sin), DIES, DIES) == ("stage compile: died by signal 11 (SIGSEGV)", 2)
 

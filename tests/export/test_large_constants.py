@@ -61,7 +61,7 @@ def test_only_a_short_constant_is_listed_with_its_values(exported):
     assert produced.files["module.mlir"].decode() == produced.exported.mlir_module()
 
 
-def test_a_constant_of_another_module_gets_no_hash(exported):
+def test_a_listing_that_does_not_fit_its_module_gets_no_hashes(exported):
     text = "%0 = stablehlo.constant dense_resource<__elided__> : tensor<101xf32>\n"
     module = exported(sums(LONG[0]), X).artifact.module
     assert "SHA-256" in with_hashes(text, module)

@@ -45,7 +45,7 @@ def test_the_manifest_records_mesh_and_output_shardings(exported):
     assert produced.manifest.out_shardings == ("0:[0:2,0:2] 1:[2:4,0:2]", "0:[] 1:[]")
 
 
-def test_an_export_over_a_mesh_compiles_nothing_before_its_checks(exported, monkeypatch):
+def test_an_export_over_a_mesh_compiles_nothing_until_it_has_checks(exported, monkeypatch):
     compiled = []
     monkeypatch.setattr(api, "call_of", lambda each, real=api.call_of: compiled.append(each) or real(each))
     produced = exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
@@ -59,7 +59,7 @@ def test_the_mesh_of_arguments_on_devices_is_found(exported):
     assert produced.manifest.options.mesh == {"a": 2, "b": 2}
 
 
-def test_calls_on_another_mesh_and_on_one_device_become_checks(exported):
+def test_a_golden_over_a_mesh_has_calls_on_another_mesh_and_one_device(exported):
     produced = add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     other, one = produced.manifest.checks
     assert (other.name, other.mesh, other.outputs) == ("other-mesh", {"other_a": 2}, "outputs.npz")
@@ -173,7 +173,7 @@ def test_a_sharding_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
     assert exported(f, X, **OVER_X).manifest.options.mesh == {"x": 4}
 
 
-def test_arguments_of_a_call_to_be_refused_are_put_on_its_mesh(exported):
+def test_arguments_of_a_declared_refusal_are_put_on_the_mesh(exported):
     """As in a reader: arguments on one device would be refused for another reason."""
     with pytest.raises(
         ExportError,

@@ -47,7 +47,7 @@ def test_the_position_of_a_refused_argument_counts_static_ones(exported):
         exported(jax.jit(lambda how, x: x, static_argnums=0), "ab", LARGE)
 
 
-def test_a_further_call_is_named_in_the_refusal(exported):
+def test_the_error_for_a_too_large_argument_names_the_further_call(exported):
     golden = exported(lambda x: x * 2, np.array([1, 2]))
     with pytest.raises(ExportError, match=r"also\(\) at t\.py:3: argument \[0\] is int64 and holds 1099511627776"):
         add_checks(golden, [ExtraCall((LARGE,), {}, place="also() at t.py:3")])

@@ -50,7 +50,7 @@ def test_serializable_trees_are_unchanged(exported):
     assert "OrderedDict" in manifest.signature.out_tree
 
 
-def test_a_result_is_flattened_even_if_no_argument_has_to_be(exported):
+def test_an_unserializable_result_is_flattened_though_no_argument_is(exported):
     manifest = exported(lambda x: {2: x, 1: x * 2}, X).manifest
     assert manifest.flattened.nodes == ("dict with keys of type int",)
     assert manifest.flattened.outputs == ("result[1]", "result[2]")

@@ -244,7 +244,7 @@ def test_a_debug_callback_is_reported_without_advice() -> None:
     assert "\n" not in describe_callbacks(jax.make_jaxpr(prints)(1.0))
 
 
-def test_two_callbacks_of_one_line_are_reported_once() -> None:
+def test_two_callbacks_in_one_line_are_reported_once() -> None:
     def twice(x: Any) -> Any:
         return prints(prints(x))
 

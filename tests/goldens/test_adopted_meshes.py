@@ -61,7 +61,7 @@ def proto(dims: list[int], devices: list[int], *, replicated: bool = False) -> b
     return bytes([8, 3]) + packed(3, dims) + packed(4, devices) + (bytes([6 << 3, 1]) if replicated else b"")
 
 
-def test_an_artifact_on_two_meshes_gets_the_one_with_more_axes():
+def test_an_artifact_on_two_meshes_gets_the_mesh_with_more_axes():
     assert [mesh_for(read(golden.artifact), {}) for golden in ON_TWO_MESHES] == [{"x": 2, "y": 2}] * 2
 
 

@@ -113,7 +113,7 @@ def test_every_command_checks_a_manifest_against_its_artifact(
 
 
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
-def test_a_golden_of_jax_is_recognized_only_with_its_own_writer(monkeypatch, jaxlib, is_known):
+def test_a_golden_of_jax_is_recognized_only_with_the_writer_of_its_day(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
     day = load_calendar().built("0.9.0")
     monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: {sha256(artifact.module.serialized()): [day]})

@@ -126,7 +126,7 @@ def test_bad_yaml_is_reported_with_its_line(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x00", b"- 1", b"a\n  b: [", b"\x80abc"])
-def test_bytes_without_a_manifest_are_refused(tmp_path, data):
+def test_a_golden_yaml_that_is_not_a_manifest_is_refused(tmp_path, data):
     path = tmp_path / "golden.yaml"
     path.write_bytes(data)
     with pytest.raises(GoldenError, match="not a golden's manifest"):

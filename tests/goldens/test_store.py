@@ -82,7 +82,7 @@ def test_another_build_of_the_same_jaxlib_replaces_its_golden(store):
     assert store.write(with_extension_version(golden.manifest, 506), files()) is WriteStatus.REPLACED
 
 
-def test_a_new_golden_replaces_all_files_of_the_old_one(store):
+def test_a_new_golden_replaces_all_files_of_the_old_golden(store):
     other = write_golden(store, manifest(jaxlib="0.9.2"), files(1))
     old = write_golden(store, manifest(jaxlib="0.11.0"), {**files(2), "jaxpr.txt": b"old"})
     before, content = tree(other.folder), files(3)
@@ -180,7 +180,7 @@ def test_a_file_that_git_changed_is_an_error_with_a_remedy(store, data, message)
         golden.verify()
 
 
-def test_one_error_names_at_most_ten_goldens(store):
+def test_an_error_about_many_goldens_names_the_first_ten(store):
     for number in range(MOST + 2):
         write_golden(store, manifest(f"t.test_{number:02}")).artifact.write_bytes(b"")
     with pytest.raises(GoldenError) as refused:

@@ -45,7 +45,7 @@ def allowing(case, **options):
     return golden(case, options=Options(("cpu",), **options))
 
 
-def test_accepted_targets_have_reasons_and_cases():
+def test_what_a_marker_allows_is_listed_with_its_reason_and_cases():
     accepted = accepted_in(
         [
             allowing("a", allow={"my_target": "pinned in our build"}),
@@ -64,7 +64,7 @@ def test_accepted_targets_have_reasons_and_cases():
     ]
 
 
-def test_a_target_with_two_reasons_is_listed_twice():
+def test_a_custom_call_allowed_for_two_reasons_is_listed_twice():
     accepted = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})], Policy())
     assert [(entry.reason, entry.cases) for entry in accepted] == [("another", ("b",)), ("one", ("a",))]
 
@@ -169,7 +169,7 @@ def test_each_field_has_to_be_listed_as_weakening_or_harmless():
     assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
 
 
-def test_each_weakening_field_is_shown_in_an_existing_place():
+def test_the_named_report_of_each_weakening_field_exists():
     known = {*Summary.__struct_fields__, *Judgement, "pytest"}
     for field, how in WEAKENS.items():
         if isinstance(how, Elsewhere):
@@ -351,7 +351,7 @@ def test_tolerances_of_derivatives_are_listed_beside_a_comparator(tmp_path, orde
     assert (accepted.what, accepted.reason) == ("comparison: m:f, rtol 1", zeros)
 
 
-def test_a_call_that_only_other_goldens_of_a_case_have_is_listed(tmp_path):
+def test_a_call_missing_in_one_golden_of_a_case_is_listed(tmp_path):
     checks = (refusing("b >= 2"), Check("call1", inputs="inputs.npz", outputs="outputs.npz"))
     goldens = [*on_disk(tmp_path, manifest("t.f", "0.9.2")), *on_disk(tmp_path, manifest("t.f", checks=checks))]
     (accepted,) = accepted_in(goldens, Policy())
@@ -381,7 +381,7 @@ def test_an_unknown_attribute_that_the_policy_allows_is_listed(tmp_path):
     assert accepted_in([made], policy) == [Accepted("unknown part vhlo attribute 99", "seen by hand", ("t.f",))]
 
 
-def test_a_rule_and_a_quirk_are_listed_by_their_kind(tmp_path):
+def test_an_accepted_tolerance_says_if_a_rule_or_quirk_sets_it(tmp_path):
     rule, own = NumbersRule(("t.f",), "measured", atol=1.0), Comparison(rtol=0.1)
     (stored,) = on_disk(tmp_path, manifest("t.f", comparison=own))
     for policy, whats in (
@@ -392,7 +392,7 @@ def test_a_rule_and_a_quirk_are_listed_by_their_kind(tmp_path):
         assert [accepted.what for accepted in accepted_in(compared, policy)] == whats
 
 
-def test_judging_lists_what_the_judging_policy_weakens():
+def test_the_policy_that_judges_decides_what_is_listed_as_accepted():
     before = [Accepted("windows: 10 days backward, 21 forward", "JAX promises 180 and 21", ())]
     made = summarize([result()], policy=Policy(calendar_days=400), accepted=before)
     assert [accepted.what for accepted in made.accepted] == ["calendar_days: 400"]

@@ -162,7 +162,7 @@ def test_a_cell_has_a_known_issue_only_if_all_its_facts_fit(cell, folder, issue)
         ({"message": ""}, {}, True),
     ],
 )
-def test_a_known_issue_has_releases_platforms_and_stages(changes, cell, fits):
+def test_a_known_issue_fits_cells_of_its_releases_platforms_and_stages(changes, cell, fits):
     issue = KnownIssue(**{"id": "ours", "title": "t", "todo": "d", "outcome": "crash", "message": "signal", **changes})
     failing = failed(reader="0.10.2", writer="0.9.2", **SEGV, **cell)
     assert upstream_of(failing, golden(), [issue]) == ("ours" if fits else "")
@@ -255,7 +255,7 @@ def outcome_of(name: str) -> Result:
     return new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal)
 
 
-def test_both_failure_signatures_agree_on_which_failures_are_alike():
+def test_signatures_of_outcomes_and_of_results_agree_on_equal_failures():
     outcomes, results = ({name: make(name) for name in FAILED} for make in (outcome_of, result_of))
     pairs = list(itertools.product(FAILED, repeat=2))
     alike = [(one, other) for one, other in pairs if one == other or any({one, other} <= names for names in SAME)]
@@ -306,6 +306,6 @@ def test_cells_of_the_same_upstream_issue_share_a_cause():
         ("0.10.0", "Fails since jaxlib 0.10.0 (built 2026-04-16); ran when it was exported by jaxlib 0.9.2"),
     ],
 )
-def test_a_cause_says_that_its_writer_ran_the_function(reader, change):
+def test_a_cause_says_that_the_golden_ran_when_it_was_exported(reader, change):
     (cause,) = causes(failed(writer="0.9.2", reader=reader))
     assert cause.change.startswith(change)

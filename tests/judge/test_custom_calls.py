@@ -90,7 +90,7 @@ OLD = "scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 d
         ),
     ],
 )
-def test_each_phase_lists_what_exports_and_readers_must_do(date, sentences):
+def test_a_custom_call_change_says_what_exports_and_readers_must_do(date, sentences):
     assert list(status_of(CHANGE, Windows(), day(date)).must) == sentences
 
 
@@ -101,7 +101,7 @@ def test_a_target_replaced_1_february_may_be_deleted_1_august():
     assert (status.phase, status.delete_from) == (Phase.BACKWARD, day("2026-08-01"))
 
 
-def test_readers_run_the_old_target_until_a_release_is_declared():
+def test_without_a_declared_release_readers_must_run_the_old_target():
     status = status_of(change(release=None), Windows(), day("2036-01-01"))
     assert (status.phase, status.delete_from) == (Phase.UNRELEASED, None)
     assert status.must[1] == (
@@ -109,7 +109,7 @@ def test_readers_run_the_old_target_until_a_release_is_declared():
     )
 
 
-def test_readers_still_run_a_target_removed_without_a_successor():
+def test_readers_must_still_run_a_target_removed_without_a_successor():
     status = status_of(change(new=None), Windows(), day("2026-02-28"))
     assert (status.phase, status.new_from) == (Phase.BACKWARD, day("2026-02-04"))
     assert status.must == ("exports no longer have to use scale_v1 since 2026-02-04", f"readers run {OLD}")
@@ -190,7 +190,7 @@ def test_a_call_of_the_new_target_too_early_is_broken():
 @pytest.mark.parametrize(
     ("introduced", "calls"), [("2026-02-07", "scale_v2"), ("2026-02-08", "scale_v1"), ("2026-02-08", "another")]
 )
-def test_calling_the_new_target_after_21_days_is_fine(introduced, calls):
+def test_a_call_of_the_new_target_after_21_days_is_not_broken(introduced, calls):
     assert judged(ran("0.9.1", "0.9.1", calls), declared=change(introduced=day(introduced))).broken == ()
 
 

@@ -114,7 +114,7 @@ def test_a_failure_is_broken_if_its_writer_was_not_run():
         ],  # what a process lacks is no limit of the device
     ],
 )
-def test_a_writer_that_fails_differently_excuses_nothing(own, later):
+def test_a_cell_is_broken_if_the_writer_failed_differently(own, later):
     run = judged_run([failed("0.9.2", **own), failed("0.10.2", **later)])
     assert run.results[-1].judgement is Judgement.BROKEN
     assert run.results[-1].control is not Control.ALIKE

@@ -232,7 +232,7 @@ def test_a_comparator_module_that_exits_is_bad_input(code, project, jaxexport):
     assert "promised" not in ended.out
 
 
-def test_an_unexpected_exit_makes_the_run_incomplete(project, jaxexport, monkeypatch):
+def test_a_matrix_ended_by_an_unexpected_sys_exit_exits_with_3(project, jaxexport, monkeypatch):
     monkeypatch.setattr("export_core.run.session.verify_goldens", lambda *_, **__: sys.exit(0))
     ended = jaxexport("matrix", "--dry-run", code=3)
     assert "SystemExit(0) ended `jaxexport matrix` before it was done. Nothing was judged." in ended.err

@@ -55,7 +55,7 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
 
 
 @pytest.mark.parametrize(("others", "is_shown"), [([], False), ([PASS], True)])
-def test_a_target_without_cases_is_named_only_if_originals_ran(others, is_shown):
+def test_a_run_of_converted_goldens_reports_no_unmatched_cases(others, is_shown):
     target = DeploymentTarget(name="serving", jaxlib="0.10.2", cases=("misspelled",))
     results = [msgspec.structs.replace(ANOTHER, converted=True), *others]
     selection = {"whole": True, "platforms": ["cpu"]}
@@ -147,7 +147,7 @@ def test_results_are_ordered_by_reader_case_and_writer():
     "broken",
     [{"failed_on": ["outside: 1 cell"]}, {"custom_call_changes": [SimpleNamespace(broken=("too early",), deleted=())]}],
 )
-def test_a_run_may_be_broken_without_a_broken_cell(broken):
+def test_fail_on_or_a_call_change_breaks_a_run_without_broken_cells(broken):
     assert exit_code_of(msgspec.structs.replace(summary(PASS), **broken)) == 1
 
 
@@ -155,7 +155,7 @@ AT_MOST_ONE = Policy(known_failures=(msgspec.structs.replace(LEFTOVER, cases=("a
 
 
 @pytest.mark.parametrize("cell", [{"promised": True}, {"promised": False, "deployed": ("serving",)}])
-def test_a_known_failure_covers_at_most_its_limit(cell):
+def test_a_known_failure_covers_at_most_its_limit_of_cells(cell):
     cells = [result(judgement=Judgement.KEPT, case=case, **cell) for case in ("a1", "a2")]
     with pytest.raises(
         PolicyError,
@@ -164,7 +164,7 @@ def test_a_known_failure_covers_at_most_its_limit(cell):
         summary(*cells, policy=AT_MOST_ONE)
 
 
-def test_unpromised_cells_do_not_count_for_the_limit():
+def test_unpromised_cells_do_not_count_for_a_known_failures_limit():
     cells = [result(judgement=Judgement.KEPT, case=case, promised=False) for case in ("a1", "a2")]
     assert summary(PASS, *cells, policy=AT_MOST_ONE).results == 3
 
@@ -176,7 +176,7 @@ def test_a_run_records_when_it_ended_and_how_long_it_took():
     assert after.identity.ended.microsecond == 0
 
 
-def test_cells_whose_verdict_changed_are_counted():
+def test_cells_marked_flaky_are_counted_in_the_summary():
     assert [summary(one, ANOTHER).flaky for one in (PASS, msgspec.structs.replace(PASS, flaky="crash"))] == [0, 1]
     without = {name: value for name, value in msgspec.to_builtins(summary(PASS)).items() if name != "flaky"}
     assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"
@@ -218,7 +218,7 @@ def test_a_run_without_a_required_cell_is_incomplete(required, message):
     assert (finding.title, finding.text) == ("INCOMPLETE", message)
 
 
-def test_a_part_of_a_run_that_lacks_required_cells_says_what_to_do():
+def test_a_partial_run_that_lacks_required_cells_says_what_to_do():
     required = Required(cells=3, writers=("0.6.2",))
     first, second = gate.uncovered([PASS], required, ["cpu"], is_part=True)
     assert first.startswith(

@@ -80,7 +80,7 @@ def test_generations_that_differ_change_no_answer_of_a_gate(words, cwd, jaxexpor
     assert [f"`{DIFF}` shows what differs" in each.err for each in ended] == [False, True]
 
 
-def test_a_single_selected_golden_is_compared_with_the_one_before(cwd):
+def test_a_single_selected_golden_is_compared_with_its_predecessor(cwd):
     goldens = generations(cwd, {OUTPUTS: values(2)})
     noted = [[*notes_on_changed_goldens(goldens, Policy(), asked=[golden.id])] for golden in goldens]
     assert {goldens[number].manifest.writer.jaxlib: len(notes) for number, notes in enumerate(noted)} == {
@@ -89,7 +89,7 @@ def test_a_single_selected_golden_is_compared_with_the_one_before(cwd):
     }
 
 
-def test_judge_prints_no_note_on_generations_that_its_report_shows(cwd, jaxexport):
+def test_judge_reports_differing_generations_once(cwd, jaxexport):
     passed = [result(Verdict.PASS, writer=name, case=CASE) for name in ("0.9.2", "0.12.0.1")]
     sentences = changes_between_goldens(generations(cwd, {OUTPUTS: values(2)}), Policy())
     finished(cwd / "out", *passed, selection={"whole": False}, other_generations=sentences)
@@ -102,7 +102,7 @@ def test_judge_prints_no_note_on_generations_that_its_report_shows(cwd, jaxexpor
         assert "other outputs for the same inputs" in (cwd / name).read_text(), name
 
 
-def test_the_first_generations_are_named_others_counted():
+def test_five_differing_generations_are_named_and_others_counted():
     sentences = [f"t.{number}: the goldens differ" for number in range(8)]
     assert first_changes(sentences) == [
         *sentences[:5],

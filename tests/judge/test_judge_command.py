@@ -37,7 +37,7 @@ def test_judging_again_gives_the_same_exit_code(results, planned, code, jaxexpor
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before, "evidence is only read"
 
 
-def test_judging_with_shorter_windows_only_shows_a_crash(jaxexport, tmp_path):
+def test_judging_with_shorter_windows_makes_a_crash_outside(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH)
     (tmp_path / "short.yaml").write_text("windows: {backward: 30, forward: 0}")
     ended = jaxexport("judge", "out", "--policy", "short.yaml")
@@ -95,7 +95,7 @@ def test_a_single_folder_is_judged_in_place(jaxexport, tmp_path):
     assert "Without it, one DIR is judged, and stays as it is." in option.help
 
 
-def test_joining_shards_needs_a_results_folder_and_writes_nothing(jaxexport, tmp_path):
+def test_joining_shards_without_a_results_folder_writes_nothing(jaxexport, tmp_path):
     for name, shard in ((".jaxexport", None), ("s1", Shard(1, 2)), ("s2", Shard(2, 2))):
         finished(tmp_path / name, result(), shard=shard)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
@@ -228,7 +228,7 @@ NEXT = {
 
 
 @pytest.mark.parametrize("given", NEXT)
-def test_next_commands_have_the_policy_and_day_of_a_judgement(given, jaxexport, tmp_path):
+def test_commands_that_judge_suggests_repeat_its_policy_and_day(given, jaxexport, tmp_path):
     had, named, repeated = NEXT[given]
     before, after = (" ".join(filter(None, (OLD, options, TAIL))) for options in (had, repeated))
     cell = msgspec.structs.replace(CRASH, reproduce=f"XLA_FLAGS=--some {before}")
@@ -254,7 +254,7 @@ def test_commands_of_a_later_judgement_name_the_jax_of_the_run(jaxexport, tmp_pa
     assert "--readers 0.11.2-jax0.11.2 --platforms cpu --as-of 2026-11-22 " in again
 
 
-def test_a_command_leaves_out_as_of_if_its_jax_was_released_later(jaxexport, tmp_path):
+def test_a_suggested_command_omits_as_of_if_its_jax_is_newer(jaxexport, tmp_path):
     # jaxlib 0.11.2 existed on that day, and no option names it with a jax that did not.
     reader = load_calendar().pair("0.11.2", "0.12.0.1")
     command = f"{OLD.replace('0.10.2', '0.11.2')} {TAIL}"

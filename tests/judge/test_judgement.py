@@ -139,7 +139,7 @@ def test_a_result_names_writer_reader_and_golden():
     assert cell.golden == "tests.test_a.test_f/0.10.1-jax0.10.2-cpu"
 
 
-def test_results_that_tests_make_are_unchanged_by_judging_again():
+def test_judging_again_changes_no_result_of_the_test_helpers():
     assert judge_again(result(), rules()) == result()
 
 

@@ -187,7 +187,7 @@ def test_a_run_of_the_policys_readers_can_make_an_entry_stale(readers, selection
         assert made.stale[0].endswith(f"{MATCHES_NONE[:-1]}, or let it name only readers of other runs.")
 
 
-def test_an_entry_is_stale_though_targets_were_added_to_the_run():
+def test_an_entry_can_be_stale_in_a_run_that_adds_deployed_readers():
     serving = DeploymentTarget(name="serving", jaxlib="0.9.2")
     policy = msgspec.structs.replace(LISTED, known_failures=(ENTRY,), deployed=(serving,))
     cells = [judge_again(result(reader=reader, writer="0.9.2"), policy) for reader in ("0.9.2", "0.10.0", "0.10.2")]
@@ -281,7 +281,7 @@ def test_an_entry_may_be_dated_tomorrow_but_not_later(days, is_reported, as_of):
         ("0.9.1", "2026-11-01", False, False),
     ],
 )
-def test_a_quirk_without_a_golden_is_reported(writer, added, whole, is_reported):
+def test_a_quirk_that_matches_no_golden_is_reported(writer, added, whole, is_reported):
     quirk = Quirk("t.f", writer, "rounded", "me", "#7", added=day(added), rtol=1e-3, expires=day("2026-12-01"))
     cells = [result(case="t.f", writer="0.9.2"), result(case="t.f", writer="0.10.2")]
     policy = Policy(quirks=(quirk,))
@@ -447,7 +447,7 @@ def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd)
     ],
     ids=["here", "changed", "gone"],
 )
-def test_propose_names_the_policy_by_which_a_run_is_whole(own, advice, jaxexport, cwd):
+def test_propose_advises_the_policy_with_which_the_run_is_whole(own, advice, jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("readers: [window]\n")
     if own:
         (cwd / "own.yaml").write_text(own)
@@ -498,7 +498,7 @@ FRAME = (
         ("died by signal 11 (SIGSEGV)", "died by signal 11 (SIGSEGV)"),
     ],
 )
-def test_a_proposed_message_has_no_details_of_one_run(message, expected):
+def test_a_proposed_message_leaves_out_addresses_paths_and_hashes(message, expected):
     failed = result(Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message=message)
     (entry,) = yaml.safe_load(proposal([failed], summarize([failed])))["known_failures"]
     assert entry["message"] == expected
@@ -517,7 +517,7 @@ def test_a_proposed_message_has_no_details_of_one_run(message, expected):
         ({"stage": "compile"}, False),
     ],
 )
-def test_an_entry_may_excuse_causes_that_it_covers(changes, may):
+def test_an_entry_that_matches_a_cell_of_a_cause_may_excuse_the_cause(changes, may):
     (cause,) = causes_in(with_causes([dying("t.gone"), dying("t.another")]), load_calendar())
     assert may_excuse(msgspec.structs.replace(ENTRY, **changes), cause) is may
 

@@ -65,7 +65,7 @@ def test_only_failures_outside_the_window_are_owed(verdict):
         ({"verdict": Verdict.NUMERICS}, "broken", ("serving",)),
     ],
 )
-def test_a_target_covers_its_release_days_and_cases(changes, judgement, targets):
+def test_a_failing_cell_of_a_targets_release_cases_and_days_is_owed(changes, judgement, targets):
     judged = cell(**changes)
     assert (judged.judgement, judged.deployed) == (judgement, targets)
 
@@ -215,7 +215,7 @@ def test_the_forecast_lists_targets_until_their_last_days():
     ]
 
 
-def test_a_target_is_forecast_after_its_last_day_if_named():
+def test_an_ended_target_is_in_the_forecast_only_if_it_is_named():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     later = day("2027-06-01")
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()

@@ -54,7 +54,7 @@ def test_judgement_and_plan_promise_the_same_cells(fields, verdict):
 
 
 @kinds
-def test_a_run_misses_only_cells_that_can_be_promised(fields):
+def test_cells_that_cannot_be_promised_are_not_reported_missing(fields):
     (own,) = [cell for cell in plan_of(fields).cells if cell.reader.name == "0.9.2"]
     result = judge(new_result(own, Stage.RUN, Verdict.PASS), own.golden, Policy(), as_of=AS_OF)
     missing = missing_promised([result], Policy(), {"readers": "window,tensorflow"}, AS_OF)

@@ -124,7 +124,7 @@ def test_readers_in_use_are_those_that_the_policy_names(readers):
     assert readers_in_use(Policy(readers=readers), TODAY) == ("0.7.0",)
 
 
-def test_goldens_and_readers_are_needed_up_to_the_last_day():
+def test_goldens_and_readers_are_needed_to_the_last_day_of_the_window():
     one, built = [golden(jaxlib="0.9.2")], CALENDAR.built("0.9.2")
     last = built + datetime.timedelta(days=180)
     for when, needed in ((last, True), (last + datetime.timedelta(days=1), False)):

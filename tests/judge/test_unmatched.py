@@ -194,7 +194,7 @@ def warnings(load):
     return read
 
 
-def test_a_folder_of_converted_goldens_gets_no_warning_of_patterns(load):
+def test_converted_goldens_get_no_warning_of_unmatched_patterns(load):
     origin = ConvertedFrom("0" * 64, "iree==3.13.0", "rewritten", (), "pytest-jaxexport")
     converted = [golden("t.a", converted_from=origin)]
     policy = load(known("cases: [t.z], writers: ['0.9.2'], readers: [0.13.9]"))
@@ -209,7 +209,7 @@ def test_each_key_that_matches_nothing_is_reported_once(key, text, problem, warn
     assert warning.removeprefix("export_compat.yaml:1: ").removeprefix("export_compat.yaml:2: ").startswith(problem)
 
 
-def test_each_pattern_that_matches_nothing_has_its_line(cwd):
+def test_each_unmatched_pattern_is_reported_with_its_line(cwd):
     for key, text, _ in UNMATCHED:
         (cwd / "export_compat.yaml").write_text(f"calendar_days: 60\n{text}")
         policy = find_policy(cwd)
@@ -219,7 +219,7 @@ def test_each_pattern_that_matches_nothing_has_its_line(cwd):
             assert unmatched.located(of_another) == unmatched.text, "a line of a file that is not this policy's"
 
 
-def test_patterns_of_one_entry_that_match_nothing_share_a_line(warnings):
+def test_unmatched_patterns_of_one_entry_share_a_line(warnings):
     reason = "a sum is rounded otherwise there, " * 9
     text = f"cases: [t.z, t.b, t.y, t.x], writers: ['0.8.*'], reason: '{reason}'"
     (warning,) = warnings(f"numbers: [{{{text}}}]")
@@ -300,7 +300,7 @@ def test_a_partial_run_does_not_warn_of_cases_it_leaves_out(cwd, jaxexport):
 
 
 @pytest.mark.parametrize(("cases", "warned"), [((), ["oars"]), (("t.a",), ["oars", "t.z"])])
-def test_a_run_does_not_repeat_warnings_of_its_report(project, cases, warned):
+def test_a_plan_does_not_warn_of_patterns_that_its_report_names(project, cases, warned):
     selection = Selection(cases=cases)
     plan = plan_matrix(find_policy(Path()), selection, RunOptions(as_of=day("2026-11-20")), is_run=True)
     assert [name for name in ("oars", "t.z") if any(name in warning for warning in plan.warnings)] == warned

@@ -46,7 +46,7 @@ def test_each_failing_verdict_has_a_next_step():
     }
 
 
-def test_judgements_that_work_or_fail_a_run_are_as_listed():
+def test_only_broken_owed_incomplete_and_over_budget_fail_a_run():
     assert {name for name in Judgement if name.facts.works} == {"over-budget", "bonus", "kept"}
     assert {name for name in Judgement if name.fails_run} == {"broken", "owed", "incomplete", "over-budget"}
     assert {name for name in Judgement if name.is_urgent} == {"broken", "owed", "incomplete"}
@@ -73,11 +73,11 @@ def test_findings_that_fail_a_run_are_shown_first():
     assert {kind.title for kind in KINDS if kind.is_open} == {"REGRESSED", "fixed"}
 
 
-def test_only_numerics_crash_and_timeout_are_unexplained():
+def test_the_message_explains_all_but_numerics_crash_and_timeout():
     assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
 
 
-def test_only_a_refusal_outside_the_window_is_expected():
+def test_only_a_refusal_outside_the_window_counts_as_expected():
     assert [pair for pair in itertools.product(Judgement, Verdict) if is_expected(*pair)] == [("outside", "refused")]
 
 
@@ -112,7 +112,7 @@ def test_a_judgement_is_stored_as_its_name():
     assert msgspec.json.decode(msgspec.json.encode([*Judgement]), type=list[Judgement]) == list(Judgement)
 
 
-def test_no_other_module_has_a_table_by_verdict_or_title():
+def test_only_verdicts_py_has_a_table_keyed_by_verdict_or_title():
     titles = {kind.title for kind in KINDS}
     marks = ("Verdict.", "Judgement.", *(f'"{title}"' for title in titles))
 

@@ -117,14 +117,14 @@ def test_an_operand_type_is_matched_only_for_the_named_operation(operands, expec
 @pytest.mark.parametrize(
     ("arguments", "results", "expected"), [("int8", "f4", True), ("f4", "int8", True), ("f4", "f4", False)]
 )
-def test_a_type_counts_as_part_of_the_signature_only_there(arguments, results, expected):
+def test_a_type_used_only_inside_a_function_is_not_in_its_signature(arguments, results, expected):
     exported = export(jax.jit(lambda x: x.astype("int8").astype(results)))(jax.ShapeDtypeStruct((2,), arguments))
     about = About(read_bytes(bytes(exported.serialize())))
     assert is_concerned(about, {"types": "i8>"})
     assert is_concerned(about, {"signature": "i8>"}) is expected
 
 
-def test_a_reduction_is_doubtful_for_operands_of_rank_8_alone():
+def test_a_reduction_is_doubtful_only_if_its_operand_has_rank_8():
     def tiled(x):  # of rank 8 before it is reshaped
         return jnp.tile(x, (1, 1, 3, 1)).sum(0)
 

@@ -96,7 +96,7 @@ def test_an_artifact_that_does_not_load_does_not_run():
     assert known.load.reasons == tuple(reason.text for reason in known.loads.reasons)
 
 
-def test_lapack_loads_in_0_9_2_and_crashes_there():
+def test_a_lapack_artifact_is_forecast_to_crash_in_0_9_2():
     known = of(stored_artifact("cholesky", "0.9.2"), "0.9.2")
     assert answers(known) == (YES, YES, NO, NO)
     assert known.runs.reasons[0].entry == "lapack-cold-process"
@@ -125,7 +125,7 @@ def test_whether_an_artifact_runs_on_an_accelerator_is_unknown():
     assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
 
 
-def test_calls_that_a_platform_lacks_do_not_compile():
+def test_calls_that_a_platform_lacks_are_forecast_not_to_compile():
     own = stored_artifact("cholesky", "0.9.2").envelope
     known = of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "tpu")
     assert known.compiles.answer == NO
@@ -242,14 +242,14 @@ TINY = "test_dtypes.test_tiny_dtype"
         ("test_effects.test_ordered", "stablehlo==0.12.0.1", "stablehlo-tokens"),
     ],
 )
-def test_an_argument_that_a_runtime_lacks_is_answered_no(case, reader, entry):
+def test_an_argument_type_that_a_runtime_lacks_is_forecast_not_to_load(case, reader, entry):
     known = of(golden_of(case).read_artifact(), reader)
     assert known.loads.answer == NO
     assert known.loads.reasons[0].entry == entry
 
 
 @pytest.mark.parametrize("reader", ["tensorflow==2.21.0", "iree==3.13.0"])
-def test_a_dtype_that_a_runtime_lacks_may_be_used_inside(reader):
+def test_an_unsupported_dtype_inside_a_program_is_forecast_unknown(reader):
     function = jax.jit(lambda x: x.astype("float8_e3m4").astype("float32"))  # both ran it on 2026-12-01
     artifact = read_bytes(bytes(export(function)(jax.ShapeDtypeStruct((3,), "float32")).serialize()))
     assert of(artifact, reader).spoiled.answer == UNKNOWN
@@ -312,7 +312,7 @@ def test_forecasts_of_several_readers_equal_single_forecasts():
             assert (known.by_bytes, known.answers) == (single.by_bytes, single.answers)
 
 
-def test_an_artifact_is_freed_with_its_forecasts():
+def test_an_artifact_is_freed_once_its_forecasts_are_computed():
     artifact = read(FILES[0])
     of_artifact = weakref.ref(artifact)
     gc.disable()  # which would free a cycle, and a large artifact some time later
@@ -475,7 +475,7 @@ def test_a_golden_that_cannot_be_read_is_not_forecast():
     assert CellForecasts([cell], CALENDAR).of(cell) == ""
 
 
-def test_what_is_only_compiled_is_forecast_to_compile():
+def test_a_compile_only_cell_gets_the_forecast_of_compiling():
     golden = golden_at(STORE.root / "tests.compat.test_linear_algebra.test_cholesky" / "0.9.2-cpu")
     cells = [Cell(golden, release_of(READERS[2]), "cpu", mode) for mode in (Mode.RUN, Mode.COMPILE)]
     forecast_texts = [CellForecasts([cell], CALENDAR).of(cell) for cell in cells]

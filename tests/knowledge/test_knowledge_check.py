@@ -50,7 +50,7 @@ def test_an_entry_is_tried_only_in_readers_that_can_show_it(entry, inside):
 
 
 @pytest.mark.parametrize("entry", ["mosaic-gpu-environment", "iree-donated-arguments"])
-def test_an_entry_that_no_cell_here_can_show_is_not_run(entry):
+def test_an_entry_that_no_available_cell_can_show_is_not_run(entry):
     assert [*trials(ENTRIES[entry], fixtures_of(ENTRIES[entry]))] == []
 
 
@@ -90,7 +90,7 @@ def test_a_not_run_cell_outside_the_range_of_an_entry_is_reported():
     assert line.endswith("was not run in 0.10.0: uv failed")
 
 
-def test_an_issue_that_shows_sometimes_has_to_show_in_one_cell():
+def test_an_issue_that_shows_sometimes_must_show_in_at_least_one_cell():
     trial = TRIAL._replace(shown_in=("0.8.2", "0.9.2"), not_in=())
     once, never = cells(_0_8_2=SORT.id, _0_9_2=""), cells(_0_8_2="", _0_9_2="")
     assert SORT.certainty == "sometimes"

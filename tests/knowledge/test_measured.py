@@ -78,11 +78,11 @@ def test_an_unmeasured_release_is_represented_by_both_neighbours(release, stand_
         ({"stablehlo.sort": {"f32->f32"}}, 0),
     ],
 )
-def test_the_releases_that_ran_all_operations_are_known(needed, ran):
+def test_releases_that_ran_every_needed_operation_are_found(needed, ran):
     assert TABLE.ran_all(needed) == ran
 
 
-def test_a_release_that_ran_an_operation_in_some_forms_did_not_run_all():
+def test_an_operation_run_only_in_some_forms_does_not_count_as_run():
     table = TABLE._replace(some={"stablehlo.add": {"f32->f32": 0b010}, "stablehlo.sort": {"": 0b001}})
     assert table.ran_all({"stablehlo.add": {"f32->f32"}}) == 0b101
 
@@ -175,7 +175,7 @@ def test_a_custom_call_that_nobody_ran_is_unknown():
         assert about.unmeasured(stand_ins) == ("", "", "", "custom call my_target")
 
 
-def test_uses_unknown_in_a_release_newer_than_measured_are_named():
+def test_operations_unmeasured_in_an_unknown_newer_release_are_named():
     about = About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"))
     vars(about).update(calls=frozenset({"my_target"}), uses={**about.uses, CALL: frozenset({"my_target"})})
     unknown = {

@@ -279,7 +279,7 @@ def test_cells_with_user_code_outside_a_golden_always_run(tmp_path, registered, 
     cache.close()
 
 
-def test_another_registered_module_changes_the_cache_key():
+def test_another_content_of_a_registered_module_changes_the_cache_key():
     registers = Options(("cpu",), register=("nodes",))
     one, other = (golden("t.a", files={**FILES, "nodes.register.py": content}, options=registers) for content in "mn")
     assert key(one) != key(other)

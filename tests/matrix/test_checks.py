@@ -53,14 +53,14 @@ def check(tmp_path):
     return run
 
 
-def test_outputs_with_equal_bits_are_marked_as_written(check):
+def test_outputs_with_the_writers_bits_set_the_field_as_written(check):
     results = check(ONES, ONES)
     assert (results.problem, results.as_written) == ("", True)
     assert results.outputs
     assert results.difference.tolerance == "8 times the noise of each"
 
 
-def test_noise_measured_by_inputs_alone_uses_its_own_factor(tmp_path):
+def test_noise_of_moved_inputs_alone_is_multiplied_by_more(tmp_path):
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")
@@ -72,7 +72,7 @@ def test_noise_measured_by_inputs_alone_uses_its_own_factor(tmp_path):
     assert factors == {OUTPUTS: FACTOR, "vjp1.npz": FACTOR_OF_INPUTS, "vjp2.npz": FACTOR}
 
 
-def test_different_bits_in_one_call_are_not_marked_as_written(check):
+def test_different_bits_in_one_call_clear_the_field_as_written(check):
     assert not check(ONES * 2, ONES).as_written
     assert not check(ONES, ONES * 2).as_written
     assert check(ONES * 2, ONES, ONES * 3).outputs != check(ONES * 2, ONES, ONES).outputs, "calls after one count too"
@@ -144,7 +144,7 @@ def test_a_compiled_cell_has_no_outputs(check):
     assert check(mode=Mode.COMPILE) == CallResults(Difference(True))
 
 
-def test_a_golden_without_outputs_is_not_marked_as_written(tmp_path):
+def test_a_golden_without_outputs_does_not_set_the_field_as_written(tmp_path):
     made = manifest(options=msgspec.structs.replace(manifest().options, refused_on=("cpu",)))
     golden = write_golden(GoldenStore(tmp_path), made)
     reply = Reply(Stage.RUN, "ok", refusals={"": "was exported for platforms tpu"})
@@ -177,7 +177,7 @@ OTHER_REFUSALS = [
 
 
 @pytest.mark.parametrize("message", OTHER_REFUSALS)
-def test_only_a_refusal_that_names_the_platform_is_expected(message, tmp_path):
+def test_a_refusal_for_another_reason_than_the_platform_fails(message, tmp_path):
     cell = cell_of(options=Options(("tpu",), refused_on=("cpu",)))
     (check,) = cell.checks
     results = check_calls(cell, Reply(Stage.RUN, "ok", refusals={check.name: message}), tmp_path, OPTIONS)
@@ -193,7 +193,7 @@ def test_a_golden_without_outputs_compares_no_outputs():
     ("vjp", "how", "compared"),
     [(0, "svd", "svd"), (1, "svd", "allclose"), (1, "shape", "shape"), (0, "shape", "shape"), (1, "exact", "exact")],
 )
-def test_derivatives_compare_numbers_or_only_shapes(vjp, how, compared):
+def test_derivatives_are_compared_as_outputs_are_except_as_factors(vjp, how, compared):
     comparison = comparison_of(Check("c", vjp=vjp), Comparison(compare=how, rtol=0.5))
     assert (comparison.compare, comparison.rtol) == (compared, 0.5)
 

@@ -72,7 +72,7 @@ def test_a_rule_replaces_the_whole_recorded_comparison(numbers, now):
     assert changed.compared_as.comparison == now
 
 
-def test_a_quirk_widens_a_numbers_rule_and_both_are_named():
+def test_a_quirk_relaxes_a_rule_and_each_tolerance_names_its_source():
     by_dtype = msgspec.structs.replace(RULE, rtol={"float32": 1e-3, "float64": 1e-6}, atol=1e-9)
     (changed,) = under_policy([golden("t.f")], Policy(numbers=(by_dtype,), quirks=(QUIRK,)))
     assert changed.compared_as.comparison == Comparison(rtol={"float32": 0.5, "float64": 1e-6}, atol=1e-9)
@@ -93,7 +93,7 @@ def test_a_quirk_of_tolerances_on_an_exact_rule_is_an_error():
         under_policy([golden("t.f")], Policy(numbers=(exact,), quirks=(QUIRK,)))
 
 
-def test_a_rule_is_shown_as_accepted_with_its_goldens():
+def test_a_numbers_rule_is_listed_as_accepted_with_its_goldens():
     accepted = accepted_in([golden("t.f", "0.9.2"), golden("t.g", "0.9.2")], Policy(numbers=(RULE,)))
     assert accepted == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
 

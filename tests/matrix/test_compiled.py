@@ -133,7 +133,7 @@ def test_a_cpu_fails_on_a_missing_target_and_refuses_other_platforms(planted):
 
 @pytest.mark.matrix
 @BOTH
-def test_derivatives_shapes_devices_and_kernels_compile(platform):
+def test_the_projects_own_goldens_compile_for_tpu_and_gpu(platform):
     verdicts = {name: outcome.verdict for name, outcome in compiled_own(platform).items()}
     assert verdicts == dict.fromkeys((*COMPILED[platform], *WITHOUT_OUTPUTS[platform]), Verdict.COMPILED)
 

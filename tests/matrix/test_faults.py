@@ -222,7 +222,7 @@ def test_a_cell_killed_from_outside_is_run_once_more(run, warm_workers, number):
     assert [text for text in notes if f"killed from outside, by signal {number.value} ({number.name})" in text]
 
 
-def test_a_cell_killed_from_outside_twice_reports_both(run, warm_workers):
+def test_a_cell_killed_from_outside_twice_names_both_signals(run, warm_workers):
     run("waves")
     Sniper(warm_workers._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
     outcome = run("sleeps_a_second")["sleeps_a_second"]

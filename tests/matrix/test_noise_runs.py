@@ -145,7 +145,7 @@ def test_inner_noise_runs_that_all_fail_alike_are_recorded_once(golden, why, rec
 
 
 @pytest.mark.parametrize("failing", ["all", "none rounded", "only inside", "of a derivative"])
-def test_outputs_without_noise_use_tolerances(tmp_path, failing):
+def test_outputs_without_measured_noise_are_compared_by_tolerance(tmp_path, failing):
     """Whole numbers only, and no run of the rewritten program ends: it is not known that nothing moves."""
     outputs = files() | {"vjp1-outputs.npz": files()[OUTPUTS]}
     content = {**outputs, INPUTS: to_npz([leaf_of(np.arange(3.0 if failing == "only inside" else 3))])}
@@ -199,7 +199,7 @@ def test_storing_noise_never_rounds_it_down(golden, tmp_path):
     assert zero == 0
 
 
-def test_a_run_that_raises_is_left_out_and_named(golden, tmp_path):
+def test_a_noise_run_that_raises_is_left_out_and_named(golden, tmp_path):
     raised = Reply(Stage.RUN, "ok", failed={UNOPTIMIZED: "ValueError: No such option\nmore"})
     worker = FakeWorker(lambda name: PLAIN + (name == UNOPTIMIZED), raised)
     noise = measured(golden, worker)
@@ -289,7 +289,7 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
     assert (reason, worker.requests) == ("it was exported for other platforms than cpu", [])
 
 
-def test_a_noise_run_that_is_far_off_counts_too(golden):
+def test_outputs_far_off_in_a_noise_run_count_as_noise(golden):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
     noise = measured(golden, worker)
     assert noise.record.failed == {}
@@ -378,7 +378,7 @@ def test_damaged_noise_is_not_reused(written, tmp_path):
 
 
 @pytest.mark.parametrize(("call", "kernel"), [("lapack_spotrf_ffi", "Haswell"), ("tpu_custom_call", "")])
-def test_goldens_that_call_lapack_also_run_on_another_kernel(tmp_path, monkeypatch, call, kernel):
+def test_noise_of_lapack_calls_includes_another_openblas_kernel(tmp_path, monkeypatch, call, kernel):
     monkeypatch.setattr(measuring_noise, "other_openblas_core", lambda variables: "Haswell")
     started: list[str] = []
     kernel_worker = FakeWorker(lambda name: PLAIN + np.float32([0.0, 0.5]))

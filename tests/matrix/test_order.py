@@ -42,7 +42,7 @@ def test_promised_cells_of_all_readers_come_first():
     ]
 
 
-def test_cells_of_a_deployment_target_come_first_like_promised_ones():
+def test_cells_of_a_deployment_target_come_first_like_promised_cells():
     of_target = dataclasses.replace(cell("a"), deployed=("robot",))
     cells = [cell("b"), of_target, cell("c", NEW), cell("d", NEW, promised=True)]
     assert shown(deciding_first(cells, lambda one: one.key)) == [
@@ -72,7 +72,7 @@ def test_cells_that_a_policy_deploys_run_before_others(tmp_path):
     ]
 
 
-def test_a_cell_that_shares_its_run_with_a_promised_one_comes_first():
+def test_a_cell_with_the_content_of_a_promised_cell_comes_first():
     cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
     same = {"twin": "x", "b": "x", "other": "y"}
     groups = deciding_first(cells, lambda one: same[one.golden.manifest.case])
@@ -191,7 +191,7 @@ def test_a_new_environment_gets_bytecode_of_earlier_ones(
     assert all(first in others for _, *others in later), "with two jobs, the second one has waited for the first"
 
 
-def test_no_reader_waits_for_one_that_fails(in_two_readers, here, monkeypatch, tmp_path):
+def test_no_reader_waits_for_a_reader_that_cannot_start(in_two_readers, here, monkeypatch, tmp_path):
     monkeypatch.setattr("export_core.matrix.replay.FIRST_SECONDS", 1_000.0)
     started: list[str] = []
 

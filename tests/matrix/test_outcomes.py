@@ -43,7 +43,7 @@ def ran(monkeypatch, results, **changes):
     return ended(Stage.RUN, "ok", **changes)
 
 
-def test_verdicts_that_work_fail_or_are_compared_are_as_listed():
+def test_only_pass_compiled_and_converted_count_as_working():
     assert {verdict for verdict in Verdict if verdict.works} == {"pass", "compiled", "converted"}
     assert {verdict for verdict in Verdict if verdict.fails} == {"numerics", "refused", "error", "crash", "timeout"}
     assert {verdict for verdict in Verdict if verdict.is_compared} == {"pass", "converted", "numerics"}

@@ -90,7 +90,7 @@ def test_option_touching_selects_cells_of_a_writer_or_reader():
     }
 
 
-def test_an_old_writer_is_read_by_the_newest_release():
+def test_goldens_of_an_old_writer_are_planned_in_the_newest_release():
     assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
 
 
@@ -275,7 +275,7 @@ def test_a_golden_without_outputs_is_only_compiled(platform):
 # --- cases and writers ------------------------------------------------------------------------------------------------
 
 
-def test_only_named_writers_are_planned():
+def test_only_goldens_of_named_writers_are_planned():
     goldens = [golden(), golden(jaxlib="0.9.2"), golden(jaxlib="0.10.2")]
     chosen = planned(goldens, writers=("0.9.2", "0.10.2"), readers=NEWEST).goldens
     assert [one.manifest.writer.jaxlib for one in chosen] == ["0.9.2", "0.10.2"]

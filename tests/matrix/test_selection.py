@@ -83,7 +83,7 @@ def test_an_unavailable_reader_is_an_error_without_secrets(selection, error, mes
 # --- window and all, with more ----------------------------------------------------------------------------------------
 
 
-def test_the_window_may_be_widened_by_single_readers():
+def test_a_reader_named_beside_window_is_added_to_the_window():
     window = planned()
     wider = planned(readers="0.6.2,window")
     assert set(wider.readers) - set(window.readers) == {load_calendar().release("0.6.2")}
@@ -146,7 +146,7 @@ def test_a_deployment_target_is_left_out_only_while_in_force():
 
 
 @pytest.mark.parametrize(("day", "whole"), [("2026-04-01", True), ("2026-11-21", False)])
-def test_a_run_of_newest_is_whole_if_it_is_the_deployed_release(day, whole):
+def test_a_run_of_newest_is_whole_if_the_newest_release_is_deployed(day, whole):
     policy = Policy(readers="newest", deployed=(SERVING,))
     assert is_whole(Selection("newest"), policy, datetime.date.fromisoformat(day)) is whole
 
@@ -293,7 +293,7 @@ def test_a_nightly_of_an_index_is_dated_by_its_version():
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
 
 
-def test_a_stored_selection_has_only_what_was_asked_for():
+def test_a_stored_selection_omits_options_that_were_not_given():
     usual = {"readers", "platforms", "cases", "writers", "whole"}
     assert Selection().as_recorded(whole=True).keys() == usual
     assert Selection(cases=("a",)).as_recorded(whole=True).keys() == usual

@@ -71,7 +71,7 @@ def compared(user_code):
     return compared
 
 
-def test_a_users_comparator_decides_and_errors_are_measured(compared):
+def test_a_users_comparator_decides_but_errors_are_still_measured(compared):
     found = compared("Checks.same_set")
     assert (found.ok, found.max_abs_error, found.max_ulp) == (True, 1.0, 1 << 23)
     assert str(found) == "max abs error 1, max rel error 1, max ulp 8388608"
@@ -88,7 +88,7 @@ def test_a_failed_assertion_becomes_the_difference(compared):
     assert str(compared("asserts_silently")).startswith("our_checks:asserts_silently: ")
 
 
-def test_a_comparator_is_not_called_for_other_shapes(compared):
+def test_a_comparator_is_not_called_if_shapes_differ(compared):
     assert compared("breaks", actual=(1.0,)).problem == "output 0: expected float32[2], got float32[1]"
 
 
@@ -201,7 +201,7 @@ def test_the_error_for_a_slowly_starting_comparator_says_what_to_do(project, mon
 @pytest.mark.parametrize(
     ("when", "code"), [*((AT_IMPORT, code) for code in [*HOSTILE][:5]), *((AT_CALL, code) for code in HOSTILE)]
 )
-def test_a_comparator_that_ends_or_blocks_is_one_error(project, impatient, when, code):
+def test_a_comparator_that_ends_or_blocks_its_process_is_an_error(project, impatient, when, code):
     name = f"our_hostile_{len(list(project.iterdir()))}"
     (project / f"{name}.py").write_text(when.format(code=code))
     one = [leaf_of(np.ones(2, np.float32))]
@@ -227,7 +227,7 @@ def test_one_comparator_process_serves_several_threads(compared):
         assert [found.ok for found in threads.map(compared, names)] == [True, False, False] * 4
 
 
-def test_closing_ends_a_comparison_that_hangs(tmp_path):
+def test_closing_the_comparator_process_ends_a_hanging_comparison(tmp_path):
     (tmp_path / "our_hostile.py").write_text(AT_CALL.format(code="signal.pause()"))
     one = [leaf_of(np.ones(2, np.float32))]
     user_code = UserCode(tmp_path)

@@ -56,7 +56,7 @@ def test_integers_must_be_equal_at_any_tolerance(dtype):
     assert found.worst.index == (1,)
 
 
-def test_integers_too_large_for_a_float_have_an_exact_error():
+def test_errors_of_integers_beyond_float_precision_are_exact():
     found = compared(np.array([2**62, -(2**63)]), np.array([2**62 + 1, 2**63 - 1]))
     assert (found.ok, found.max_abs_error, found.worst.index) == (False, float(2**64 - 1), (1,))
     found = compared(np.array([2**63], np.uint64), np.array([2**63 + 1], np.uint64))
@@ -89,7 +89,7 @@ def test_nan_and_infinity_equal_only_themselves(dtype):
     ],
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
-def test_nan_or_infinity_on_one_side_is_reported_in_a_line(dtype, expected, actual, line):
+def test_unequal_nan_and_infinity_are_counted_in_one_line(dtype, expected, actual, line):
     found = compared(np.array(expected, dtype), np.array(actual, dtype), rtol=1e9, ulp=2**40)
     assert (found.ok, found.masks) == (False, (line,))
     assert str(found).splitlines()[1] == f"  {line}"
@@ -159,7 +159,7 @@ def test_a_tolerance_for_one_dtype_leaves_other_defaults():
 @pytest.mark.parametrize(
     ("platforms", "ok"), [((), False), (("cpu", "cpu"), False), (("cpu", "tpu"), True), (("tpu", "cpu"), True)]
 )
-def test_imprecise_platforms_have_a_wider_default(platforms, ok):
+def test_imprecise_platforms_have_a_wider_default_tolerance(platforms, ok):
     assert compared(f32(1, 1), f32(1, 1.005), platforms).ok is ok
     assert not compared(np.array([1.0]), np.array([1.005]), platforms).ok, "float64 is not multiplied so"
 
@@ -212,7 +212,7 @@ def test_infinity_is_not_next_to_the_largest_number():
     assert not compared(f32(INF), f32(largest), ulp=1, rtol=0.5).ok
 
 
-def test_a_difference_has_counts_errors_and_a_few_elements():
+def test_a_difference_shows_how_many_elements_differ_and_by_how_much():
     expected = np.arange(20, dtype=np.float32).reshape(4, 5)
     actual = expected.copy()
     actual[1:3] += np.float32(0.5)
@@ -232,7 +232,7 @@ def test_a_difference_has_counts_errors_and_a_few_elements():
     ]
 
 
-def test_details_come_from_the_first_wrong_output():
+def test_details_of_a_difference_are_those_of_the_first_wrong_output():
     found = compared([f32(1), f32(1), f32(1)], [f32(1), f32(2), f32(9)])
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 

@@ -130,7 +130,7 @@ def test_a_planted_error_pattern_is_recognised(pattern, name):
     assert {diagnosis.looks_like.startswith(text) for diagnosis in diagnoses if diagnosis != Diagnosis()} == {True}
 
 
-def test_patterns_are_not_confused_over_many_seeds():
+def test_no_planted_error_pattern_is_named_as_another_pattern():
     """Count the confusions of every pattern in every array."""
     confused, named_wrongly, total = [], 0, 0
     for pattern, name in PAIRS:
@@ -198,7 +198,7 @@ def test_computing_in_a_narrower_type_is_recognised(dtype, text):
 NARROW_NAMES = {"bfloat16": "bfloat16", "float16": "TensorFloat-32 or float16", "tf32": "TensorFloat-32 or float16"}
 
 
-def test_another_constant_is_never_called_a_narrower_type():
+def test_a_changed_constant_is_never_diagnosed_as_a_narrower_type():
     """Count the programs with a changed constant whose differences are said to be lost precision: none of 330."""
     programs = precision_programs.changed_constants()
     found = {name: looks(want, got, 1e-6 * np.abs(want.astype(float))) for name, want, got in programs}
@@ -206,7 +206,7 @@ def test_another_constant_is_never_called_a_narrower_type():
     assert {name: text for name, text in found.items() if not text.startswith(("no pattern", "a constant "))} == {}
 
 
-def test_most_computations_in_a_narrow_type_are_recognised():
+def test_at_least_75_of_90_programs_in_a_narrow_type_are_recognised():
     """Count the computations in narrow types that are named: 75 of 90, each with its own type or with none."""
     found = {}
     for name, want, got in precision_programs.narrow_computations():
@@ -218,7 +218,7 @@ def test_most_computations_in_a_narrow_type_are_recognised():
     assert {n: t for n, t in types.items() if f" {NARROW_NAMES[n.rpartition(' ')[2]]}" not in t} == {}
 
 
-def test_several_roundings_to_a_type_are_recognised_by_their_bits():
+def test_repeated_rounding_is_recognised_by_the_bits_of_the_values():
     values = normal(np.random.default_rng(2), 40)
     power = narrowed(values, BFLOAT16)
     for _ in range(4):
@@ -227,7 +227,7 @@ def test_several_roundings_to_a_type_are_recognised_by_their_bits():
     assert text == "as if computed in bfloat16: the values have at most its 8 bits"
 
 
-def test_float32_rounding_of_float32_is_not_diagnosed():
+def test_rounding_to_float32_is_not_diagnosed_in_float32_outputs():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((20, 20))
     assert "float32" in diagnose(values, narrowed(values, np.float32), None).looks_like
@@ -242,7 +242,7 @@ def test_oscillating_states_at_a_wrong_time_show_no_pattern():
 
 
 @pytest.mark.parametrize("scale", [1.0, 8e307])
-def test_doubles_near_overflow_have_the_same_diagnosis(scale):
+def test_doubles_near_overflow_are_diagnosed_like_small_doubles(scale):
     """Their sums and squares are infinite."""
     values = np.random.default_rng(2).uniform(0.1, 1, (40, 2))
     other = values * (1 + np.random.default_rng(3).choice([-1, 1], values.shape) * 0.002)

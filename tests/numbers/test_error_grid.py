@@ -53,7 +53,7 @@ def test_zeros_differing_in_sign_get_no_error_grid():
     assert difference.grid is None
 
 
-def test_a_grids_rounded_errors_stay_within_or_beyond_their_limit():
+def test_rounding_moves_no_error_of_the_grid_across_its_limit():
     grid = error_grid(np.array([1.00002, 1.00001]), np.array([1.00001, 1.00002]))
     assert grid.errors[0] > grid.allowed[0]
     assert grid.errors[1] <= grid.allowed[1]

@@ -284,7 +284,7 @@ RULE = "{{cases: ['{cases}'], writers: ['{writers}'], {reason}, {how}}}"
         ([("*", "*", "compare: allclose")], EXACT, Comparison()),
     ],
 )
-def test_the_first_rule_that_matches_makes_a_golden_exact_or_not(load, numbers, recorded, wanted):
+def test_the_first_matching_rule_decides_if_a_golden_is_exact(load, numbers, recorded, wanted):
     lines = [RULE.format(cases=cases, writers=writers, reason=REASON, how=how) for cases, writers, how in numbers]
     policy = load("numbers:\n" + "".join(f"  - {line}\n" for line in lines))
     (found,) = under_policy([golden("tests.test_a.test_f", "0.9.2", comparison=recorded)], policy)
@@ -306,7 +306,7 @@ def test_a_quirk_cannot_give_exact_a_tolerance(load, amount, recorded, rules):
         under_policy([one], load(rules + QUIRK.format(what=amount)))
 
 
-def test_a_quirk_that_allows_a_call_leaves_a_golden_exact(load):
+def test_a_quirk_that_allows_a_custom_call_does_not_relax_exact(load):
     one = golden("tests.test_a.test_f", "0.9.2", comparison=EXACT)
     (found,) = under_policy([one], load(QUIRK.format(what="allow: [my_target]")))
     assert found.compared_as.comparison == EXACT
@@ -409,7 +409,7 @@ def test_an_exact_golden_without_a_changed_bit_still_passes(exact):
 
 
 @pytest.mark.parametrize("compare", ["['exact']", "{'float32': 'exact'}", "'Exact'", "'equal'"])
-def test_a_marker_takes_exact_for_all_outputs_or_not_at_all(projects, compare):
+def test_a_malformed_exact_in_a_marker_is_an_error(projects, compare):
     text = TEST.format(name="f", function="jnp.sin", arguments=ANGLES).replace('"exact"', compare)
     found = projects(test_b=IMPORTS + text).pytest("--update-goldens").tests["test_b.test_f"]
     assert found.outcome == "error"

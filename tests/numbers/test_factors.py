@@ -84,7 +84,7 @@ def test_q_and_r_may_change_sign_only_together(dtype, shape):
     assert not compared([q, r], [q @ rotated, adjoint(rotated) @ r], "qr").ok, "R is triangular"
 
 
-def test_vectors_without_a_nonzero_value_must_be_orthonormal_too():
+def test_null_space_vectors_must_be_orthonormal_too():
     values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
     stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
     assert not compared([values, vectors], [values, stretched], "eigh").ok
@@ -374,7 +374,7 @@ def test_vectors_of_a_small_matrix_in_a_batch_must_agree():
     assert not compared([scaled, vectors], [scaled, turned], "eigh", rtol=1e-5).ok
 
 
-def test_a_small_row_is_compared_by_the_scale_of_its_matrix():
+def test_a_small_eigenvalue_may_err_by_the_scale_of_its_matrix():
     values, vectors = np.array([1e-9, 1.0]), np.eye(2)
     assert compared([values, vectors], [values * np.array([2.0, 1.0]), vectors], "eigh", rtol=1e-5).ok
 

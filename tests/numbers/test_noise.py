@@ -92,7 +92,7 @@ def test_rounding_noise_around_zero_passes():
     assert not judged(one, other + np.float32(1e-6), noise).ok
 
 
-def test_an_element_without_noise_uses_that_of_many_but_not_of_one():
+def test_an_element_without_noise_is_lent_noise_only_by_many_others():
     assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), [0.0, 1e-3, 1e-3, 1e-3, 1e-3]).ok
     assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), [1e-3, *[0.0] * 9]).ok
 
@@ -126,7 +126,7 @@ def test_nan_and_infinity_must_agree_whatever_the_noise(expected, actual):
     assert (same.ok, same.max_noise_error) == (True, 0)
 
 
-def test_a_passed_comparison_names_its_rule():
+def test_a_passed_comparison_names_the_tolerance_applied():
     assert judged(float32(1.0), float32(1.0), [0.0]).tolerance == "4 times the noise of each"
     assert judged(float32(1.0), float32(1.0), [0.0], rtol=0.5).tolerance == "rtol 0.5, atol 0.5 (golden)"
     assert judged(float32(1.0), float32(2.0), [0.0], compare="shape").tolerance == "shapes and dtypes"
@@ -142,7 +142,7 @@ def test_the_error_is_reported_in_units_of_the_noise():
 
 
 @pytest.mark.parametrize(("expected", "actual"), [(0.0, -0.0), (np.nan, -np.nan)])
-def test_exact_names_an_element_that_differs_with_error_zero(expected, actual):
+def test_exact_names_a_differing_element_even_if_its_error_is_zero(expected, actual):
     difference = judged(float32(1.0, expected), float32(1.0, actual), [0.01, 0.01], compare="exact")
     assert (difference.ok, difference.max_noise_error, difference.worst) == (False, 0, difference.rows[0])
 
@@ -181,11 +181,11 @@ def test_a_few_changed_bits_within_noise_look_like_rounding(actual):
     [(-3.572247, 1.1032675, 0.0), (-7.1444945, 2.2165, 0.0), (-7.1444945, 2.206535, -0.0), (-7.1444945, np.nan, 0.0)],
     ids=["halved", "one is far off", "another zero", "NaN"],
 )
-def test_other_bits_beyond_the_noise_are_not_called_rounding(actual):
+def test_changed_bits_beyond_the_noise_are_not_called_rounding(actual):
     assert not looks_like_rounding(actual)
 
 
-def test_other_bits_without_noise_are_not_called_rounding():
+def test_changed_bits_without_measured_noise_are_not_called_rounding():
     difference = judged(float32(-7.144494, 2.206535), float32(-7.1444945, 2.206535), None, compare="exact")
     assert (difference.kind, difference.max_noise_error) == ("", None)
 
@@ -221,7 +221,7 @@ def test_the_least_noise_of_a_dtype_never_lowers_measured_noise(values):
     assert (with_floors > 0).all()
 
 
-def test_noise_above_a_tenth_of_the_largest_makes_an_element_undecided():
+def test_noise_above_a_tenth_of_the_maximum_leaves_elements_undecided():
     def undecided(values, noise):
         return count_undecided(leaf_of(values), np.asarray(noise))
 
@@ -233,7 +233,7 @@ def test_noise_above_a_tenth_of_the_largest_makes_an_element_undecided():
     assert undecided(tiny, [0.0, 0.0]) == 2, "a floor of rounding is as large as denormal numbers"
 
 
-def test_the_noise_that_elements_share_grows_with_their_number():
+def test_shared_noise_grows_with_the_number_of_elements():
     """The largest of n draws is about √(2 ln n) standard deviations, here relative to the 34 runs."""
 
     def judged_by(elements: int) -> float:
@@ -372,7 +372,7 @@ def test_comparing_large_arrays_needs_little_memory():
     assert peak < 5 * values.nbytes  # of which the copy is one, and the order of the noise two
 
 
-def test_of_other_wrong_outputs_the_one_worst_in_noise_is_named():
+def test_the_worst_of_the_other_wrong_outputs_is_named():
     want, noise = [leaf_of(float32(1, 1))] * 3, np.full(2, 2.0**-10)
     got = [leaf_of(float32(1, 1 + times * 2.0**-10)) for times in (16, 64, 32)]
     found = compare_leaves(want, got, Rules(Comparison(), CallNoise((noise,) * 3)))

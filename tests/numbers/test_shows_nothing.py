@@ -139,7 +139,7 @@ NAN, INF = np.full(4, np.nan, np.float32), np.float32(np.inf)
     ],
     ids=["NaN handed through", "infinity handed through", "another infinity", "computed"],
 )
-def test_nan_passed_through_from_an_input_has_its_own_remark(function, arrays, text):
+def test_the_remark_on_nan_passed_through_names_the_input(function, arrays, text):
     assert remarks(function, *arrays)["output 1"].startswith(text)
 
 
@@ -215,7 +215,7 @@ def test_an_output_that_differs_in_another_call_has_no_remark():
     assert remarks(lambda x: np.maximum(x, 0), -abs(X), calls=[[X]]) == {}
 
 
-def test_an_input_with_an_effect_in_another_call_has_no_remark():
+def test_an_input_that_has_an_effect_in_another_call_gets_no_remark():
     def scaled(x, y):
         return x + 0 * y
 

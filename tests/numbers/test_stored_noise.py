@@ -84,7 +84,7 @@ def test_outputs_are_numbered_including_those_without_noise(made):
         (Comparison(compare="m:f"), {"vjp1/0": 2}),
     ],
 )
-def test_tolerances_exact_and_shape_decide_derivatives_too(made, comparison, undecided):
+def test_a_tolerance_exact_or_shape_leaves_no_derivative_undecided(made, comparison, undecided):
     assert names(made(ONES, comparison=comparison), plain=(LARGE,)) == undecided
 
 
@@ -170,7 +170,7 @@ JUMP = "elements jump: their last bit decides between distant values"
         ),
     ],
 )
-def test_undecided_outputs_are_counted_from_the_files(chaotic, recorded, text):
+def test_undecided_outputs_are_counted_from_files_not_the_manifest(chaotic, recorded, text):
     assert undecided_in([chaotic(**recorded), golden("t.smooth")]) == [f"t.chaos/0.12.0.1-cpu: {text}"]
 
 
@@ -275,12 +275,12 @@ def test_a_line_says_how_noise_was_measured(changes, text):
     assert noise_text(NoiseRecord("0.12.0.1", "AVX2", 6, (), **changes)) == text
 
 
-def test_an_output_of_a_further_call_is_named_by_what_the_test_calls():
+def test_an_output_of_a_further_call_is_named_with_exported_also():
     project = Path(__file__).parents[2] / "examples" / "serving" / "models"
     stored = GoldenStore(project).generations("training.test_models.test_rank")
     assert any(name.endswith(" of call1 (exported.also)") for name in not_seen(stored[-1]))
 
 
 @pytest.mark.parametrize(("call", "words"), [("call2", "call2 (exported.also)"), ("vjp1", "vjp1"), ("", "")])
-def test_a_further_call_is_named_in_words(call, words):
+def test_a_further_call_is_named_with_exported_also(call, words):
     assert call_in_words(call) == words

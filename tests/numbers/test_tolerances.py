@@ -98,7 +98,7 @@ def test_a_tolerance_in_words_names_who_set_rtol_and_atol(golden, policy, source
         ({"float8_e5m2": 1}, True, {"float8_e5m2": 1}),
     ],
 )
-def test_a_tolerance_is_a_number_or_one_for_each_dtype(value, whole, expected):
+def test_a_tolerance_may_be_one_number_or_a_number_for_each_dtype(value, whole, expected):
     found = read_amount(value, whole=whole)
     assert found == expected
     assert {type(each) for each in (found.values() if isinstance(found, dict) else [found])} <= {int, float}

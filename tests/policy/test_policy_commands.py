@@ -95,7 +95,7 @@ def test_check_reports_entries_that_were_added_in_the_future(jaxexport, cwd):
     ]
 
 
-def test_check_names_all_that_would_end_a_run(jaxexport, cwd):
+def test_check_reports_every_error_that_would_end_a_run(jaxexport, cwd):
     (cwd / "checks.py").write_text("def close(expected, actual): ...\n")
     (cwd / "export_compat.yaml").write_text(
         "goldens: kept\nreaders: [windw, newest]\nnumbers:\n"
@@ -245,7 +245,7 @@ def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
     )
 
 
-def test_a_check_names_targets_whose_obligation_has_ended(jaxexport, cwd):
+def test_check_names_deployment_targets_that_have_ended(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]")
     assert "1 deployment target (serving: ended)" in jaxexport("policy", "check", "--as-of", "2026-12-01").out
     assert "1 deployment target; 0 expired" in jaxexport("policy", "check", "--as-of", "2026-11-30").out

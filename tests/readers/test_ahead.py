@@ -188,7 +188,7 @@ def test_a_spare_process_does_not_outlive_its_worker(started, how):
 
 
 @pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])
-def test_a_cell_on_an_accelerator_ends_before_its_reply(here, goldens, tmp_path, platform, left):
+def test_a_cells_process_on_an_accelerator_ends_before_the_reply(here, goldens, tmp_path, platform, left):
     slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(1), leave(status))\n"
     (tmp_path / "slow.py").write_text(slow)
     worker = ForkingWorker(this_interpreter(here))

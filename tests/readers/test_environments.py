@@ -86,7 +86,7 @@ def test_a_reader_requires_jax_and_its_dependencies():
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
 
 
-def test_a_local_wheel_changes_only_runtimes_of_its_release(tmp_path):
+def test_a_local_jaxlib_wheel_changes_only_pjrt_of_its_release(tmp_path):
     sources = Sources(held=(read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),))
     contents = {
         name: sources.content(runtime_readers(name, load_calendar())[0])
@@ -215,7 +215,7 @@ def test_path_home_and_locale_do_not_count_as_deciding_an_outcome(monkeypatch):
     assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
 
-def test_a_variable_overrides_the_users_cache_folder(cache, monkeypatch):
+def test_the_variable_jaxexport_cache_sets_the_cache_folder(cache, monkeypatch):
     assert cache_folder() == cache.parent
     monkeypatch.delenv("JAXEXPORT_CACHE")
     assert "jaxexport" in str(cache_folder())
@@ -509,7 +509,7 @@ def test_a_build_can_leave_its_check_to_the_worker(cache, tiny, monkeypatch, tmp
         (runtime_readers("tensorflow==2.21.0", load_calendar())[0], True, ""),
     ],
 )
-def test_only_builds_for_workers_of_jax_omit_their_own_check(reader, for_workers, expected):
+def test_only_a_build_for_a_jax_worker_leaves_its_check_to_the_worker(reader, for_workers, expected):
     environments = ReaderEnvironments(load_calendar(), for_workers=for_workers)
     assert environments._recipe(Placement(reader), module.CPython(sys.executable)).expected == expected
 
@@ -552,7 +552,7 @@ def test_a_large_file_of_a_new_environment_is_read_only_if_written_to(cache, tin
     assert "__init__.py: expected the content" in module.changed_in(folder, is_new=True)
 
 
-def test_a_rebuilt_environment_reads_large_files_too(cache, tiny, monkeypatch):
+def test_checking_a_rebuilt_environment_reads_large_files_too(cache, tiny, monkeypatch):
     monkeypatch.setattr(installed, "_LARGE", 1)
     asked = []
     changed_in = module.changed_in
@@ -563,7 +563,7 @@ def test_a_rebuilt_environment_reads_large_files_too(cache, tiny, monkeypatch):
     assert asked == [{"is_new": True}, {"is_new": False}]
 
 
-def test_a_file_of_two_packages_may_have_the_hash_of_either(cache, tmp_path, monkeypatch):
+def test_a_file_that_two_packages_list_may_have_either_hash(cache, tmp_path, monkeypatch):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder
     assert (module.damage_in(folder), module.changed_in(folder)) == ("", "")

@@ -92,7 +92,7 @@ def test_costs_that_a_release_does_not_report_are_null():
     assert cost(Compiled(estimate=[])) == Cost()
 
 
-def test_a_cost_missing_in_an_old_releases_estimate_is_zero():
+def test_costs_that_an_estimate_leaves_out_are_zero():
     found = cost(Compiled(estimate=[{"flops": 8.0}]))
     assert (found.flops, found.transcendentals, found.bytes_accessed) == (8.0, 0.0, 0.0)
 

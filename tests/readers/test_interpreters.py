@@ -126,11 +126,11 @@ def test_the_error_without_any_python_says_what_to_do(machine):
         (("3.8", "3.9", "3.10", "3.11"), "3.11"),
     ],
 )
-def test_a_release_runs_on_python_3_12_or_else_on_its_newest(pythons, chosen):
+def test_a_release_runs_on_python_3_12_or_else_on_its_newest_python(pythons, chosen):
     assert python_for(pythons) == chosen
 
 
-def test_a_release_runs_on_another_python_found_here(machine):
+def test_a_release_runs_on_another_python_if_the_best_is_missing(machine):
     python(machine / "path" / "python3.75", "3.75.1")
     expected = python(machine / "pyenv" / "versions" / "3.76.1" / "bin" / "python3.76", "3.76.1")
     chosen = interpreter_for(("3.75", "3.76", WANTED), str(machine / "uv-command"))

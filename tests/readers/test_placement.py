@@ -52,7 +52,7 @@ def test_a_platform_is_parsed_with_its_mode_or_refused(text, message):
         parse_platform(text)
 
 
-def test_a_platform_has_a_default_target_and_others_by_name():
+def test_a_platform_has_a_default_target_unless_another_is_named():
     defaults = {name: str(each) for name, each in parse_targets(()).items()}
     assert defaults == {"tpu": "libtpu/v5e", "cuda": "cuda12/h100", "rocm": "rocm7/mi300x"}
     texts = ("cuda=a100", "cuda=cuda13", "cuda=cuda13/b200")
@@ -116,13 +116,13 @@ def plan(*goldens, **selection):
     return make_plan(goldens, load_calendar(), Windows(), Selection(readers="0.12.0.1", **selection), day("2026-11-21"))
 
 
-def test_only_cells_that_run_share_an_accelerator():
+def test_only_cells_that_run_on_an_accelerator_share_the_device():
     tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
     runs = dataclasses.replace(tpu, mode=Mode.RUN)
     assert [each.shares_device for each in (Placement(NEWEST), tpu, runs)] == [False, False, True]
 
 
-def test_goldens_are_planned_only_where_exported_for():
+def test_goldens_are_planned_only_on_platforms_they_were_exported_for():
     both, tpu = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu", "tpu")), ("b", ("tpu",))))
     made = plan(both, tpu, platforms=("cpu", "tpu:compile"), targets=("tpu=v6e",))
     assert [(cell.golden.manifest.case, cell.platform, cell.mode, str(cell.target)) for cell in made.cells] == [

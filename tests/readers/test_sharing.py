@@ -47,7 +47,7 @@ def test_a_file_shared_by_environments_is_compiled_once(compiled, new):
     assert one.samefile(compiled / one.relative_to(new))
 
 
-def test_an_environment_used_before_keeps_its_pyc_files(compiled, new):
+def test_an_environment_with_pyc_files_gets_none_of_another(compiled, new):
     py_compile.compile(str(new / SITE / "numpy" / "__init__.py"))
     share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__"}

@@ -174,13 +174,13 @@ NOT_REFUSED = "expected this call to be refused, and it was not"
         ("unregistered", Verdict.ERROR, "tests.WorkersBox"),
     ],
 )
-def test_a_planted_fault_has_its_verdict_and_message(outcomes, case, verdict, message):
+def test_each_planted_fault_has_the_expected_verdict_and_message(outcomes, case, verdict, message):
     outcome = outcomes[case]
     assert outcome.verdict is verdict
     assert message in outcome.message
 
 
-def test_the_goldens_own_copy_of_a_module_is_imported(outcomes, store):
+def test_a_module_is_imported_from_the_copy_in_the_golden(outcomes, store):
     assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
     assert outcomes["registered"].verdict is Verdict.PASS
     (golden,) = store.generations("registered")

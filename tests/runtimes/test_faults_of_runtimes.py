@@ -66,7 +66,7 @@ def verdicts(results):
     return {dtype: row["verdict"] for dtype, row in results.items()}
 
 
-def test_a_working_runtime_passes(matrix):
+def test_every_cell_of_a_working_runtime_passes(matrix):
     _, results = matrix(code=3)
     assert verdicts(results) == {"int32": "pass", "float32": "pass"}
 

@@ -96,7 +96,7 @@ def test_a_mistake_in_a_runtime_readers_name_is_explained(asked, message):
         planned([golden(jaxlib="0.9.2")], readers=asked)
 
 
-def test_runtimes_have_no_cells_on_other_platforms():
+def test_asking_a_runtime_for_another_platform_than_cpu_is_an_error():
     with pytest.raises(ExportCompatError, match=r"run only on cpu, found --platforms cuda\. Choose --platforms cpu"):
         planned([golden(jaxlib="0.9.2")], readers=TENSORFLOW, platforms=("cuda",))
     with pytest.raises(ExportCompatError, match=r"was exported for cpu, and none for cuda\."):
@@ -181,7 +181,7 @@ def test_a_refusal_that_a_runtimes_promise_excludes_is_outside(reader, verdict, 
     assert judged.judgement is expected
 
 
-def test_a_refusal_is_recognized_only_by_its_own_message(monkeypatch):
+def test_a_refusal_is_recognized_by_the_runtimes_message_alone(monkeypatch):
     iree = known_runtimes()["iree"]
     refusals = RuntimeRefusal("dialect", "a dialect"), RuntimeRefusal("No handler", "no dialect has it", promised=False)
     other = msgspec.structs.replace(iree, refusals=refusals, promise=RuntimePromise(9999, 9999, "", ""))

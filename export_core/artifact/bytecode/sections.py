@@ -41,7 +41,7 @@ class Cursor:
     def byte(self, what: str) -> int:
         """Read one byte and step over it; `what` names the byte in the error if the section has no more bytes."""
         if self.at >= self.end:
-            raise self.error(what, "the end of its section")
+            raise self.error(what, "the end of the section")
         self.at += 1
         return self.data[self.at - 1]
 
@@ -52,7 +52,7 @@ class Cursor:
         """
         at = self.at
         if at >= self.end:
-            raise self.error(what, "the end of its section")
+            raise self.error(what, "the end of the section")
         first = self.data[at]
         if first & 1:
             self.at = at + 1
@@ -60,7 +60,7 @@ class Cursor:
         # A zero byte has no bit to mark the length: eight whole bytes follow, and nothing is shifted out of them.
         more = 8 if first == 0 else (first & -first).bit_length() - 1
         if at + more >= self.end:
-            raise self.error(f"{more + 1} bytes of {what}", "the end of its section")
+            raise self.error(f"{more + 1} bytes of {what}", "the end of the section")
         self.at = at + more + 1
         if first == 0:
             return int.from_bytes(self.data[at + 1 : at + 9], "little")

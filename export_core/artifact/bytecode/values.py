@@ -389,5 +389,5 @@ class Values:
         """Return the types of the arguments and of the results of a function, whose own type has the index `index`."""
         dialect, code, cursor = self._entry(self.tables.types, index)
         if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
-            raise cursor.error("a function type", f"{dialect} type {code}")
+            raise cursor.error("a function type", f"another type ({dialect} type {code})")
         return tuple(self._types_of(cursor, 1)), tuple(self._types_of(cursor, 1))

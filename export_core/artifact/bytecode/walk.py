@@ -74,9 +74,9 @@ class Uses:
 class Frame:
     """The state of reading the regions of one operation, as an entry of the stack of `walk`.
 
-    It has the numbers of regions, blocks and operations that are still to be read, and the position where the bytes
-    end. A region defines the values with the numbers from `first` up to, but not including, `last`; the next one is
-    `value`.
+    It has the counts of regions, blocks and operations that are still to be read, and the position where the bytes
+    end. The values of a region are numbered from `first` up to, but not including, `last`; `value` is the number of the
+    next value to be read.
     """
 
     __slots__ = (
@@ -119,7 +119,7 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], 
     try:
         return _walk(tables, visit, attributes_of, uses, cursor)
     except IndexError:
-        raise cursor.error("an operation inside its section", "the end of the file") from None
+        raise cursor.error("the rest of an operation", "the end of the file") from None
 
 
 def _walk(

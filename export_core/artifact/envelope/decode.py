@@ -54,7 +54,7 @@ def _decode(data: bytes | bytearray, name: str) -> f.Envelope:
         tables.append(table)
     for table in tables:
         if not _is_exported(table):
-            raise table.error("a serialized jax.export.Exported", "a file without a function name and a module")
+            raise table.error("a serialized jax.export.Exported", "a file that lacks a module or a function name")
     envelope: f.Envelope | None = None
     for table in reversed(tables):
         envelope = _Decoder(table).envelope(envelope)

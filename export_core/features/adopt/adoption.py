@@ -199,9 +199,9 @@ class Adoption:
         computes = candidate.outputs is None and not candidate.without_outputs
         if computes and "cpu" not in envelope.platforms:
             raise GoldenError(
-                f"{artifact.name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could "
-                f"compute them: it was exported for {', '.join(envelope.platforms)}, and its writer's environment runs "
-                "on the CPU."
+                f"{artifact.name}: expected its outputs, found none. The artifact was exported for "
+                f"{', '.join(envelope.platforms)}, and its writer's environment runs on the CPU. Give --outputs NPZ, "
+                "or --without-outputs REASON if nothing can compute them."
             )
         if computes and not self.replay:
             raise GoldenError(

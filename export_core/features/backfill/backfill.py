@@ -241,7 +241,7 @@ def foreseen_lines(install: Sequence[str], pytest_args: Sequence[str]) -> Iterat
 
 
 def _with_packages(added: Sequence[str], install: Sequence[str]) -> str:
-    """Return how to install more packages beside what is installed already, as the end of a sentence."""
+    """Return the advice to also install the packages `added`, as the end of a sentence."""
     here = str(Path.cwd())
     packages = [text.replace(f"-e{here}", "-e.") for text in requirements_here(install)] + [*added]
     options = " ".join(f"--install {shlex.quote(package)}" for package in packages)

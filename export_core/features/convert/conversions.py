@@ -141,8 +141,8 @@ class Conversions:
         An artifact is written to a file, a golden into a folder of goldens.
 
         Raises:
-            ConversionRefused: No artifact that the reader takes can be made of the source; nothing is written.
-            InfrastructureFault: It is not known whether one can be made; nothing is written.
+            ConversionRefused: The source cannot be converted for the reader; nothing is written.
+            InfrastructureFault: It is not known whether the source can be converted; nothing is written.
             ExportCompatError: The input is bad.
         """
         golden, artifact = _source(target)
@@ -170,7 +170,7 @@ class Conversions:
         """Check whether a conversion can succeed, as far as this is known without starting another release.
 
         Raises:
-            ConversionRefused: The artifact's bytes show that no artifact can be made of it that the reader takes.
+            ConversionRefused: The bytes of the artifact show that it cannot be converted for the reader.
             ExportCompatError: The input is bad.
         """
         golden, artifact = _source(target)

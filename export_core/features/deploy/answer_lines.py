@@ -18,7 +18,7 @@ _SHOWN = 3  # How many of the artifacts are named that an upgrade would break.
 
 
 def target_findings(run: Run) -> Iterator[Finding]:
-    """Yield one finding with a sentence for each deployment target in force, on how its cells ended."""
+    """Yield at most one finding: a sentence for each deployment target in force, on how its cells ended."""
     sentences = []
     without_cells: dict[str, list[str]] = {}  # The targets without a cell, by what to do about it.
     are_converted = bool(run.results) and all(result.converted for result in run.results)

@@ -46,7 +46,7 @@ StoredResults = dict[Place, Result]
 
 
 class StoredEvidence(NamedTuple):
-    """The stored results that count, and the cells of those that do not count, since their golden was changed.
+    """The stored results that count, and the cells whose results do not count since their golden was changed.
 
     `folders` has the results folder of each result that counts.
     """

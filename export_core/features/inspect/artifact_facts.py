@@ -211,10 +211,10 @@ def describe(
     Args:
         artifact: The artifact.
         terms: The releases and the allowed calls.
-        whole: Whether the fields of the envelope are included, which only the JSON has.
+        whole: Whether to include the fields of the envelope, which only the JSON shows.
         readers: The readers. Custom calls are judged for the jaxlibs among these, or for the newest release if there
             are none.
-        runtimes: Whether to find out, too, which releases of other runtimes load the artifact. This doubles the time.
+        runtimes: Whether to also find the releases of other runtimes that load the artifact. This doubles the time.
         writer: The writer, if it is known; if not, it is found from the bytes of the artifact.
 
     Raises:
@@ -306,7 +306,7 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
 
 
 def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
-    """Return what is foreseen of a reader; if not `advised`, without how to export or convert otherwise."""
+    """Return the forecast for a reader, with advice to export or convert otherwise only if `advised`."""
     load = known.load if advised else without_advice_on(known.load)
     if load.ok is False:
         return ReaderFacts(load.reader.release, load.ok, load.reasons, NO, NO, NO, ())
@@ -323,7 +323,7 @@ def _reader(known: Forecast, *, advised: bool) -> ReaderFacts:
 
 
 def _readers_of_runtimes(terms: Terms) -> Iterator[Reader]:
-    """Yield the releases of all runtimes other than jaxlib, by runtime."""
+    """Yield every known release of each runtime other than jaxlib as a reader, grouped by runtime."""
     runtimes = shipped_runtimes()
     for name in runtimes:
         yield from readers_of_runtime(name, runtimes, terms.releases)

@@ -20,7 +20,7 @@ _RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
 
 
 def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
-    """Return the readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and runtimes' releases (``iree>=3.9``).
+    """Return the readers in a comma-separated list of jaxlibs (`newest`, ``>=0.11``) and runtimes (``iree>=3.9``).
 
     Raises:
         ReleaseError: A reader does not exist.

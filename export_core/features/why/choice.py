@@ -322,7 +322,10 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
 
 
 def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> list[_Candidate]:
-    """Return the cells of the run that fit the options, and if a reader is named, its cells with all `goldens`."""
+    """Return the cells of the run that fit the options.
+
+    If the options name a reader, its cells with the `goldens` that the run lacks are added.
+    """
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
     candidates = []

@@ -135,7 +135,7 @@ def save_arrays(path: str | io.BytesIO, arrays: list[tuple[str, Any]]) -> None:
 
 
 def pass_arrays() -> None:
-    """Write and read an array in memory, since NumPy's first time takes 4 ms, which cells then do not pay."""
+    """Write and read an array in memory to warm NumPy up, which takes 4 ms the first time."""
     file = io.BytesIO()
     save_arrays(file, [("float32", np.zeros(1, np.float32))])
     file.seek(0)

@@ -126,7 +126,7 @@ def test_the_float64_reference_does_not_round_to_bfloat16(exact):
 @pytest.mark.parametrize(
     ("operation", "kind", "refused"),
     [
-        ("custom_call @mine(%arg0)", "2xf32", "it calls mine, which is not known in double precision"),
+        ("custom_call @mine(%arg0)", "2xf32", "it calls mine, which has no known counterpart in double precision"),
         ("convert %arg0", "2xf8E4M3FN", "it computes in f8E4M3FN"),
     ],
 )

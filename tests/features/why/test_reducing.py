@@ -118,7 +118,7 @@ def test_a_resumed_reduction_leaves_only_the_failing_call(golden_of, reduced, tm
     assert [step.done for step in steps][:2] == ["started", "inline"]
     assert 1 < steps[-1].operations <= steps[0].operations + 1
 
-    with pytest.raises(WhyError, match="continue a reduction that is in it with --resume"):
+    with pytest.raises(WhyError, match="continue the reduction in this one with --resume"):
         reduced(golden)
     done = reduced(golden, resume=True)
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)

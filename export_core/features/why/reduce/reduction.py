@@ -132,8 +132,8 @@ class ReductionFolder:
             return earlier
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise WhyError(
-                f"{self.path}: expected no folder or an empty one, found files in it. Name another one with --output, "
-                "or continue a reduction that is in it with --resume."
+                f"{self.path}: expected no folder or an empty one, found files in it. Name another folder with "
+                "--output, or continue the reduction in this one with --resume."
             )
         return None
 

@@ -430,7 +430,7 @@ def _change(operation: Any) -> list[Any]:
             target = text_of(own["call_target_name"])
             other = re.sub(r"^lapack_([sc])", lambda match: f"lapack_{_LAPACK[match[1]]}", target)
             if other == target and not target.startswith(_FOR_ALL_TYPES):
-                raise NotEditableError(f"it calls {target}, which is not known in double precision")
+                raise NotEditableError(f"it calls {target}, which has no known counterpart in double precision")
             operation.attributes["call_target_name"] = ir.StringAttr.get(other)
     return []
 

@@ -25,7 +25,7 @@ from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import problem_of_plain_name
 from export_core.goldens.store import WriteStatus
 from export_core.matrix.comparisons import under_policy
-from export_core.numbers.leaf_paths import leaf_paths, output_paths
+from export_core.numbers.leaf_paths import leaf_paths
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.noise import left_to_noise, outputs_to_name
 from export_core.numbers.nothing_compared import calls_without_values
@@ -165,9 +165,7 @@ def write_golden(
     shown = [] if values["nothing_to_compare"] else [*lines, *calls_without_values(golden)]
     if status is not WriteStatus.UNCHANGED:
         shown += (*map(rounded_text, sorted(produced.rounded)), *produced.lost)
-    return WrittenGolden(
-        golden, str(status), crash, (*(outputs_to_name(noise, output_paths(golden)) if noise else ()), *shown)
-    )
+    return WrittenGolden(golden, str(status), crash, (*(outputs_to_name(noise, golden) if noise else ()), *shown))
 
 
 def _calls(where: str, calls: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -10,7 +10,9 @@ from export_core.goldens import Golden
 from export_core.judge import Judgement, Result
 from export_core.judge.accepted import other_noise
 from export_core.judge.generations import changes_between_goldens
+from export_core.matrix.comparisons import under_policy
 from export_core.numbers.measuring_noise import lacks_noise
+from export_core.numbers.noise import hides_large_errors
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.report.document import Finding
@@ -57,6 +59,8 @@ class GoldenChecking:
         if self._test.marked["entries"]:
             results = by_rules(results, with_entries(policy, self._test.marked["entries"]))
         unmeasured = sum(map(lacks_noise, generations))
+        marked = under_policy([*map(self._test.marked_now, generations)], policy)
+        undecided = [golden.id for golden in marked if hides_large_errors(golden, policy.tolerances)]
         self._test.events.append(
             CheckedCase(
                 **self._test.about(manifest, unmeasured),
@@ -75,6 +79,7 @@ class GoldenChecking:
                 stored=stored,
                 elsewhere=len(generations) - len(results),
                 without_outputs=sum(bool(golden.manifest.options.without_outputs) for golden in generations),
+                undecided=undecided,
                 corrected=correction(generations, self._test.marked, self._test.settings),
             )
         )

@@ -43,6 +43,7 @@ class CheckedCase(AnyEvent):
     stored: int  # How many goldens had their outcome from an earlier run.
     elsewhere: int  # How many were exported for other platforms than cpu.
     without_outputs: int  # How many have no outputs.
+    undecided: Sequence[str]  # The goldens with outputs that would not show a wrong number, or that jump.
     corrected: Mapping[str, Any] | None  # The comparison of this run, if a matrix compares differently.
 
 

@@ -126,11 +126,13 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
             yield f"  {why}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
         # NumPy: 100 ms in xdist's controller; what wrote has it.
+        from export_core.numbers.noise import WHAT_TO_DO
         from export_core.numbers.unseen_errors import LITTLE_NOT_SEEN, NotSeen, not_seen_advice, not_seen_text
 
         hidden = {name: NotSeen(*part) for name, part in parts.items()}  # a list, if it comes from another process
         advice = not_seen_advice(hidden.values())
-        yield f"  {not_seen_text(hidden, most=3)}{'' if advice else f'. {LITTLE_NOT_SEEN}'}"
+        is_fine = not advice and not any(WHAT_TO_DO in event["to_do"] for event in events)
+        yield f"  {not_seen_text(hidden, most=3)}{f'. {LITTLE_NOT_SEEN}' if is_fine else ''}"
         yield from (f"  {text}" for text in advice)
     yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
 
@@ -155,6 +157,9 @@ def _remark_lines(events: Sequence[CheckedCase], update: Update) -> Iterator[str
         goldens_by_text.setdefault(text, []).append(golden)
     for text, goldens in goldens_by_text.items():
         yield f"  {few(goldens, most=3)}: {text}"
+    if undecided := [golden for event in events for golden in event["undecided"]]:
+        counted = f"{plural(len(undecided), 'golden')} with outputs that would not show a wrong number"
+        yield f"{counted}: {few(undecided, most=3)}; `jaxexport inspect GOLDEN` says which, and what passes"
     if not_replayed := sum(event["elsewhere"] for event in events):
         without = sum(event["without_outputs"] for event in events)
         outputs = f", {without} of them without outputs" if without else ""

@@ -16,7 +16,7 @@ from export_core.goldens.upkeep import rename_case
 from export_core.judge import Result
 from export_core.judge.generations import changes_between_goldens
 from export_core.matrix.comparisons import under_policy
-from export_core.numbers.leaf_paths import leaf_paths, output_paths
+from export_core.numbers.leaf_paths import leaf_paths
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, left_to_noise, outputs_to_name
 from export_core.numbers.nothing_compared import calls_without_values
@@ -162,8 +162,8 @@ class GoldenWriting:
         generations = under_policy(self._test.generations(case), policy)
         (golden,) = [one for one in generations if one.manifest.writer.id == writer]
         noise = left_to_noise(golden, policy.tolerances)
-        named = outputs_to_name(noise, output_paths(golden)) if noise else []
-        to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
+        named = outputs_to_name(noise, golden) if noise else []
+        to_do = [WHAT_TO_DO] if noise and (noise.undecided_outputs or noise.jumping) else []
         if remarks := self._remarks_on(golden):
             constant, verbose = self._test.marked["constant"] or (), self._test.is_verbose
             leaves = [path for paths in leaf_paths(produced.manifest, produced.artifact) for path in paths]

@@ -233,12 +233,12 @@ def _expiring(policy: Policy) -> Iterator[tuple[str, KnownFailure | Quirk]]:
             yield entry_name(table, number, entry), entry
 
 
-_NOUNS = {"known_failures": "known failure", "quirks": "quirk"}
+_NOUNS = {"known_failures": "known-failure entry", "quirks": "quirk"}
 """The tables of a policy whose entries expire, and what one of their entries is called."""
 
 
 def expired_by_noun(policy: Policy, as_of: datetime.date) -> dict[str, list[KnownFailure | Quirk]]:
-    """Return the known failures and quirks that have expired as of a day, by noun: ``known failure`` or ``quirk``.
+    """Return the known failures and quirks that have expired as of a day, by noun, such as ``quirk``.
 
     The entries of each noun are sorted by the day on which they expired.
     """

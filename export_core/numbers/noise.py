@@ -417,12 +417,13 @@ def _in_units(leaf: Leaf, noise: Array) -> float:
     return float(noise.max()) / unit if unit else math.inf
 
 
-def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None) -> list[str]:
+def outputs_to_name(record: NoiseRecord, golden: Golden | None = None) -> list[str]:
     """Return lines for the person who writes a golden: which outputs show nothing, or may differ in another release.
 
-    `paths` is what `output_paths` returned, if it is known.
+    With `golden`, they say the path of each output, and how large an error passes where elements jump. Raises
+    `ArtifactError` or `GoldenError` if its artifact or its arrays cannot be read.
     """
-    paths = paths or {}
+    paths, limits = (output_paths(golden), _limits_of_jumps(golden, record.jumping)) if golden else ({}, {})
     unstable = (
         f"output {numbered(name, paths.get(name, ''))}: {plural(count, 'element')} must be equal, but differed in "
         "some runs"
@@ -433,7 +434,7 @@ def outputs_to_name(record: NoiseRecord, paths: Mapping[str, str] | None = None)
         "golden.yaml says under noise.failed; compared with the default tolerances"
         for name in record.unmeasured
     )
-    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping, paths), *unstable, *unmeasured]
+    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping, paths, limits), *unstable, *unmeasured]
 
 
 def left_to_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> NoiseRecord | None:
@@ -453,6 +454,15 @@ def left_to_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> Noi
     undecided = {name: output for name, output in (record.undecided_outputs or {}).items() if name in by_noise}
     jumping = {name: counts for name, counts in record.jumping.items() if name in by_noise}
     return structs.replace(record, undecided_outputs=undecided, jumping=jumping)
+
+
+def hides_large_errors(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> bool:
+    """Return whether a golden has outputs that would not show a wrong number, or that jump, as golden.yaml has it.
+
+    The arguments are those of `left_to_noise`.
+    """
+    record = left_to_noise(golden, tolerances)
+    return record is not None and bool(record.undecided_outputs or record.jumping)
 
 
 def undecided_in(goldens: Iterable[Golden], tolerances: Tolerances = NO_TOLERANCES) -> list[str]:
@@ -479,19 +489,33 @@ def undecided_in(goldens: Iterable[Golden], tolerances: Tolerances = NO_TOLERANC
                         counts = (int((own > 0).sum()), own.size)
                     if counts[0] and is_by_noise(golden, check, leaf.dtype, tolerances):
                         jumping[name] = counts
-            leaves = output_paths(golden) if jumping else {}
+            leaves, limits = (output_paths(golden), _limits_of_jumps(golden, jumping)) if jumping else ({}, {})
             undecided = undecided_outputs(golden, noise, record.jumping, outputs, tolerances)
-            texts = [*_undecided(undecided), *_jumping(jumping, leaves)]
+            texts = [*_undecided(undecided), *_jumping(jumping, leaves, limits)]
         except (ArtifactError, GoldenError) as error:
             texts = [f"its noise cannot be read: {error}"]
         lines += [f"{golden.id}: {text}" for text in texts]
     return lines
 
 
-def _jumping(jumping: Jumping, paths: Mapping[str, str]) -> list[str]:
+def _limits_of_jumps(golden: Golden, jumping: Jumping) -> dict[str, str]:
+    """Return in words how large an error passes in each output that has elements that jump, by its name."""
+    limits = {}
+    outputs = golden.outputs_of_calls() if jumping else {}
+    for file, measured in call_noise(golden).items() if jumping else ():
+        for number, (leaf, noise) in enumerate(zip(outputs[file], measured.outputs, strict=True)):
+            name = output_name(golden.calls[file].name, number)
+            if noise is not None and name in jumping:
+                limits[name] = f"; errors of up to {measured.factor * noise.max(initial=0.0):.3g} pass"
+                limits[name] += f", and the largest number is {scale_of([leaf]):.3g}" if leaf.dtype in FLOATS else ""
+    return limits
+
+
+def _jumping(jumping: Jumping, paths: Mapping[str, str], limits: Mapping[str, str]) -> list[str]:
     why = "their last bit decides between distant values"
     return [
         f"output {numbered(name, paths.get(name, ''))}: {count} of {plural(total, 'element')} jump: {why}"
+        f"{limits.get(name, '')}"
         for name, (count, total) in jumping.items()
     ]
 

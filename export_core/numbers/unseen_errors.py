@@ -8,7 +8,7 @@ from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, Tolerances
 from export_core.goldens import Golden
 from export_core.numbers.comparison_of_call import NO_TOLERANCES, is_by_noise
-from export_core.numbers.leaf_paths import call_in_words, call_paths
+from export_core.numbers.leaf_paths import call_in_words, call_paths, output_name
 from export_core.numbers.noise import LARGE, call_noise, noise_with_floors, scale_of
 
 MUCH_NOT_SEEN = 0.01
@@ -42,11 +42,13 @@ class NotSeen(NamedTuple):
 def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str, NotSeen]:
     """Return, for each output, how large an error may pass unseen; a key has the output's name and path.
 
-    The fraction follows from the largest noise in the output, without the elements that show nothing. Only outputs of
-    floats that are compared by noise, and have a number other than 0, are included.
+    The fraction follows from the largest noise in the output, elements that jump included. Without jumps, elements that
+    show nothing are left out, since `undecided_outputs` counts them. Only outputs of floats that are compared by noise,
+    and have a number other than 0, are included.
     """
     parts: dict[str, NotSeen] = {}
     outputs, how = golden.outputs_of_calls(), call_noise(golden)
+    jumping = golden.manifest.noise.jumping if golden.manifest.noise else {}
     for file, measured in how.items():
         check = golden.calls[file]
         leaves = list(zip(outputs[file], measured.outputs, strict=True))
@@ -56,7 +58,8 @@ def not_seen(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> dict[str
             if noise is None or not is_shown or not (largest := scale_of([leaf])):
                 continue
             judged_by = noise_with_floors(leaf.numpy(), noise, leaf.dtype)
-            decided = judged_by[judged_by <= LARGE * largest]
+            jumps = output_name(check.name, number) in jumping
+            decided = judged_by if jumps else judged_by[judged_by <= LARGE * largest]
             if decided.size:
                 of = f" of {call_in_words(check.name)}" if check.name else ""
                 name = f"output {numbered(str(number), path_at(places, number))}{of}"

@@ -4,7 +4,7 @@ import datetime
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from export_core import knowledge
 from export_core.base.errors import Problem
-from export_core.base.text import schema_problem
+from export_core.base.text import few, schema_problem
 from export_core.base.untrusted import read_named
 from export_core.base.yaml_text import decode_yaml
 from export_core.knowledge.knowledge_base import CONSUMERS
@@ -134,19 +134,25 @@ _INSPECTED = "`jaxexport inspect FILE`"
 _OLDER_EXPORT = re.compile(r",? or export with an? (older jax|older jaxlib|jax older than [0-9.]+)\.$")
 
 
-def todo_about(issue: KnownIssue, artifact: str | Path, targets: Iterable[str], reader: "ReleaseOfReader") -> str:
-    """Return the advice of a known issue for an artifact that has it in a reader.
+def todo_about(
+    issue: KnownIssue, artifact: str | Path, failing: "Sequence[tuple[Iterable[str], ReleaseOfReader]]"
+) -> str:
+    """Return the advice of a known issue for artifacts that have it in readers.
 
     Args:
         issue: The known issue, whose `todo` is returned.
-        artifact: The file of the artifact, which replaces FILE in commands of the advice.
-        targets: The artifact's custom-call targets. If any export with them would crash, no other export is advised.
-        reader: The release that reads the artifact.
+        artifact: The file of an artifact, which replaces FILE in commands of the advice.
+        failing: The custom-call targets of each artifact, and the release that reads it. An older export is not
+            advised where it would crash too; if that holds for some of them only, the advice names these readers.
     """
     todo = issue.todo.replace(_INSPECTED, _INSPECTED.replace("FILE", shlex.quote(str(artifact))))
-    if crashes_in_any_export(targets, reader):
-        todo = _OLDER_EXPORT.sub(". An older export would crash there by its calls of LAPACK.", todo)
-    return todo
+    crashing = {reader.jaxlib: reader.built for targets, reader in failing if crashes_in_any_export(targets, reader)}
+    if not crashing or not _OLDER_EXPORT.search(todo):
+        return todo
+    if all(crashes_in_any_export(targets, reader) for targets, reader in failing):
+        return _OLDER_EXPORT.sub(". An older export would crash there by its calls of LAPACK.", todo)
+    readers = few(sorted(crashing, key=crashing.__getitem__))
+    return f"{todo} In {readers}, an older export with calls of LAPACK would crash."
 
 
 SHOWN_BY = "`jaxexport policy show --known`"  # The command that shows every shipped entry.

@@ -61,6 +61,7 @@ def problems(policy: Policy) -> Problems:
         ("custom_call_changes",): (policy.custom_call_changes, _change),
         ("retention", "deployed"): (policy.retention.deployed, _version),
         ("reader_packages",): (policy.reader_packages, _package),
+        ("backfill_install",): (policy.backfill_install, _installed),
         ("reader_packages_from_source",): (policy.reader_packages_from_source, _package_name),
         **{(added.name,): (added.of(policy), added.problems) for added in feature_keys()},
     }
@@ -100,9 +101,29 @@ def _package(key: Key, text: str) -> Problems:
                 key,
                 f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}.",
             )
+    except InvalidRequirement:
+        yield key, problem_of_requirement(text)
+
+
+def _installed(key: Key, text: str) -> Problems:
+    if problem := problem_of_requirement(text):
+        yield key, problem
+
+
+def problem_of_requirement(text: str) -> str:
+    """Return why an installer does not take a text for one package; "" if it takes it.
+
+    A folder, a file or a URL is taken, and an option such as ``-e.``; whether a path exists is not checked.
+    """
+    if text.startswith((".", "-")) or "/" in text or "\\" in text:
+        return ""
+    try:
+        Requirement(text)
     except InvalidRequirement as error:
         why = str(error).partition("\n")[0]
-        yield key, f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {why}."
+        several = " Give each package separately." if "," in text else ""
+        return f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {why}.{several}"
+    return ""
 
 
 def _package_name(key: Key, text: str) -> Problems:

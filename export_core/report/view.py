@@ -189,7 +189,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = (), goldens: str 
     details = (
         ("known as", _issue_text(issue)),
         *evidence(result),
-        ("to do", _todo_of(issue, result, goldens) if issue else more_time(result) if timed_out else ""),
+        ("to do", _todo_of(issue, result, goldens, [result]) if issue else more_time(result) if timed_out else ""),
     )
     if result.fails_audit:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
@@ -320,21 +320,23 @@ def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
     return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {first_end([entry], as_of)})"
 
 
-def _todo_of(issue: KnownIssue, result: Result, goldens: str) -> str:
-    """Return the advice about the known issue that explains a cell. `goldens` is the folder of goldens."""
-    return todo_about(issue, f"{goldens}/{result.golden}/{ARTIFACT}", result.custom_calls, result.reader)
+def _todo_of(issue: KnownIssue, example: Result, goldens: str, group: Sequence[Result]) -> str:
+    """Return the advice about the known issue that explains a group of cells. `goldens` is the folder of goldens."""
+    failing = [(result.custom_calls, result.reader) for result in group]
+    return todo_about(issue, f"{goldens}/{example.golden}/{ARTIFACT}", failing)
 
 
 def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) -> str:
+    group = run.by_cause[cause.judgement, cause.id]
     if issue:
-        return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens))
+        return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens), group)
     if not cause.judgement.is_urgent:
         return ""
     if cause.verdict is Verdict.TIMEOUT:  # whatever its judgement: nothing shows yet that the release cannot run it
         return more_time(example)
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
-    if advice := only_in_jax(run.by_cause[cause.judgement, cause.id]):
+    if advice := only_in_jax(group):
         return advice
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     if STILL_STARTS in example.message:
@@ -343,7 +345,6 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     # A proposal takes no baseline.
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
     target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
-    group = run.by_cause[cause.judgement, cause.id]
     may_help = any(conversion_may_help(one.forecast, one.reader, one.custom_calls, run.policy.allow) for one in group)
     words = {
         "judged": judged,

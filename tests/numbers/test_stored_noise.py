@@ -15,6 +15,7 @@ from export_core.goldens.manifest import NoiseRecord, Signature, UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, ComparedAs
 from export_core.numbers.leaf_paths import call_in_words
 from export_core.numbers.noise import (
+    hides_large_errors,
     knows_inputs_only,
     left_to_noise,
     noise_text,
@@ -163,10 +164,13 @@ JUMP = "elements jump: their last bit decides between distant values"
         ({"undecided_outputs": {}}, SHOWN),
         ({"undecided_outputs": None}, SHOWN),
         ({"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}}, SHOWN),
-        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0: 4 of 4 {JUMP}"),
+        (
+            {"jumping": {"0": (4, 4)}, "undecided_outputs": {}},
+            f"output 0: 4 of 4 {JUMP}; errors of up to 2 pass, and the largest number is 1",
+        ),
         (
             {"values": (1, 2, 3, 4), "dtype": np.int32, "noise": (0.0, 0.0, 1e9, 0.0), "undecided_outputs": {}},
-            f"output 0: 1 of 4 {JUMP}",
+            f"output 0: 1 of 4 {JUMP}; errors of up to 8.59e+09 pass",
         ),
     ],
 )
@@ -203,7 +207,7 @@ def test_a_tolerance_of_the_policy_leaves_no_output_undecided(chaotic):
 )
 def test_jumping_elements_are_reported_unless_another_rule_decides(chaotic, dtype, how, jumps):
     stored = chaotic(dtype=dtype, jumping={"0": (3, 4)}, undecided_outputs={}).compared(ComparedAs(how, {}))
-    assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0: 3 of 4 {JUMP}"] * jumps
+    assert undecided_in([stored]) == [f"t.chaos/0.12.0.1-cpu: output 0: 3 of 4 {JUMP}; errors of up to 2 pass"] * jumps
     assert bool(left_to_noise(stored).jumping) is jumps
 
 
@@ -230,6 +234,14 @@ def test_outputs_whose_noise_hides_the_largest_errors_come_first():
     listed = "up to 5 % of the largest number in output 1; up to 0.0002 % in output 0; less in 2 more outputs"
     assert text.endswith(f": {listed}")
     assert not_seen_text({}, most=2) == ""
+
+
+def test_errors_hidden_by_a_jump_are_counted(chaotic):
+    jumping = chaotic(jumping={"0": (1, 4)}, values=(1, 1, 1, 1), noise=(0.0, 0.25, 0.0, 0.0), undecided_outputs={})
+    assert not_seen(jumping) == {"output 0": NotSeen(2.0, "float32")}
+    assert left_to_noise(jumping).undecided_outputs == {}, "elements that jump do not refuse a golden"
+    assert hides_large_errors(jumping)
+    assert not hides_large_errors(jumping.compared(ComparedAs(Comparison(rtol=1e-3), {})))
 
 
 @pytest.mark.parametrize(("fractions", "advised"), [([], False), ([2e-6, 0.01], False), ([2e-6, 0.011], True)])

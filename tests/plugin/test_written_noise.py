@@ -15,6 +15,7 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import noise_to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import NOISE
+from export_core.numbers.noise import WHAT_TO_DO
 from export_core.numbers.unseen_errors import LITTLE_NOT_SEEN, NOT_SEEN_ADVICE
 
 TESTS = """
@@ -272,3 +273,29 @@ def test_only_a_golden_whose_noise_hides_large_errors_gets_advice(projects, jaxe
     shown = (jaxexport("inspect", f"test_a.test_blur[{name}]").out for name in ("wide", "narrow"))
     advised = [NOT_SEEN_ADVICE in " ".join(out.split()) for out in shown]
     assert advised == [False, True]
+
+
+EDGE = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+@pytest.mark.export_compat
+def test_edge(export_golden):
+    export_golden(jax.jit(lambda x: (jnp.sin(x), jnp.floor(3 * x[0]))), np.full(4, 1 + 2e-6, "float32"))
+"""
+
+
+def test_errors_that_a_jump_hides_are_named_everywhere(projects, jaxexport, monkeypatch):
+    project = projects(noise=WHOLE_NOISE, test_a=EDGE)
+    written = project.pytest("--update-goldens")
+    jump = "output 1 (result[1]): 1 of 1 element jump: their last bit decides between distant values; errors of up to 2"
+    assert f"{jump} pass, and the largest number is 3" in written.text
+    assert "hides: up to 70 % of the largest number in test_a.test_edge, output 1 (result[1]); up to " in written.text
+    assert LITTLE_NOT_SEEN not in written.text
+    assert WHAT_TO_DO in written.text
+    checked = project.pytest()
+    assert "1 golden with outputs that would not show a wrong number: test_a.test_edge/" in checked.text
+    monkeypatch.chdir(project.folder)
+    shown = " ".join(jaxexport("inspect", "test_a.test_edge").out.split())
+    assert f"{jump} pass" in shown
+    assert "up to 70 % of the largest number in output 1" in shown
+    assert "a tenth of their largest number in elements that do not jump: none" in shown

@@ -317,6 +317,8 @@ RULES = [
         *((NUMBERS.replace(old, new), f"{line}: numbers[0]{text}") for old, new, line, text in RULES),
         ("reader_packages: [optax, 'op tax']",
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
+        ("backfill_install: ['optax,quadax', ., ../lib, '-e.', 'https://host/a.whl', 'a[b]>=1,<2', numpy]",
+         "1: backfill_install[0]: expected a requirement as pip takes it, such as optax==0.2.5, found 'optax,quadax'"),
         ("reader_packages:\n  - jax>=0.5",
          "2: reader_packages[0]: expected another package than jax and jaxlib, of which each reader has its own"),
         *((f"reader_packages_from_source: ['{name}']",

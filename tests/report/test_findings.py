@@ -385,8 +385,24 @@ def test_a_known_issue_is_one_cause_with_a_remedy():
 )
 def test_an_older_export_is_advised_where_it_would_not_crash(targets, reader, advised):
     (issue,) = [one for one in known_issues() if one.id == "stablehlo-too-new"]
-    assert todo_about(issue, "a/b.jaxexport", targets, load_calendar().release(reader)) == (
+    assert todo_about(issue, "a/b.jaxexport", [(targets, load_calendar().release(reader))]) == (
         f"Upgrade the reader to a release that `jaxexport inspect a/b.jaxexport` has under `loads in`{advised}"
+    )
+
+
+@pytest.mark.parametrize("calls", [(("lapack_spotrf_ffi",),) * 2, (("lapack_spotrf_ffi",), ())])
+def test_readers_where_an_older_export_crashes_are_named(calls):
+    new = {"writer": "0.12.0.1", "upstream": "stablehlo-too-new", "stage": Stage.MODULE, "message": "too new"}
+    outside = {"judgement": Judgement.OUTSIDE, "promised": False, **new}
+    cells = zip(calls, ("t.a", "t.b"), strict=True)
+    results = [
+        result(Verdict.ERROR, case=case, reader=reader, custom_calls=targets, **outside)
+        for targets, case in cells
+        for reader in ("0.9.1", "0.9.2", "0.10.2")
+    ]
+    (finding,) = (one for one in findings(*results) if one.results)
+    assert dict(finding.details)["to do"].endswith(
+        ", or export with an older jaxlib. In 0.9.1, 0.9.2, an older export with calls of LAPACK would crash."
     )
 
 

@@ -132,7 +132,7 @@ def listed(entries, as_of, *others):
         (
             [LISTED, LATER_ENDING],
             "2026-12-02",
-            "STALE LIST: 1 known failure expired on 2026-12-01, owner me; kept: 1 of 3 promised cells, 2 known "
+            "STALE LIST: 1 known-failure entry expired on 2026-12-01, owner me; kept: 1 of 3 promised cells, 2 known "
             "failures, the first expired on 2026-12-01.",
         ),
     ],
@@ -155,12 +155,12 @@ def test_the_entry_of_a_known_failure_says_if_it_has_expired(as_of, end):
         (
             [LISTED],
             "2026-12-02",
-            "STALE LIST: 1 known failure expired on 2026-12-01, owner me; kept: 1 of 2 promised cells, 1 known failure",
+            "STALE LIST: 1 known-failure entry expired on 2026-12-01, owner me; kept: 1 of 2 promised cells, 1 known",
         ),
         (
             [LISTED, LATER_ENDING],
             "2026-12-25",
-            "STALE LIST: 2 known failures have expired, the first on 2026-12-01, owners me, you; kept: 1 of 3",
+            "STALE LIST: 2 known-failure entries have expired, the first on 2026-12-01, owners me, you; kept: 1 of 3",
         ),
         (
             [LEFTOVER, LISTED],
@@ -177,7 +177,7 @@ def test_a_headline_says_which_entries_have_expired(entries, as_of, line):
 def test_the_headline_of_a_broken_run_names_expired_failures():
     line, _ = listed([LISTED], "2026-12-02", ERROR)
     assert line.startswith(
-        "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known failure expired on 2026-12"
+        "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known-failure entry expired on 2026-12"
     )
     assert "no longer true" not in line
 

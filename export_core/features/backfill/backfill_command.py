@@ -72,8 +72,11 @@ def backfill(
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.cli.steps import Steps
     from export_core.features.backfill.backfill import Progress, choose_writers, foreseen_lines, title, write_goldens
+    from export_core.policy.validation import problem_of_requirement
     from export_core.readers.packages import constraints_of
 
+    if problem := next(filter(None, map(problem_of_requirement, install)), ""):
+        raise click.UsageError(f"--install: {problem}")
     policy = policy_of(policy_file)
     chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(indexes))
     versions = constraints_of(constraints) if constraints else ()

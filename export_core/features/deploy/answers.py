@@ -483,17 +483,18 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         yield f"Calls what only jax registers: {names}. Compute with operations that need none, and export again."
         done |= {subject.name for subject in calling}
     # What to do about a known issue, and the artifacts that show it: those that a conversion may help apart.
-    known = dict[tuple[str, bool], tuple[str, list[str]]]()
+    known = dict[tuple[str, bool], tuple[KnownIssue, list[Subject]]]()
     convert = f"`jaxexport convert FILE --for {target.release} -o OUT`"
     convert = with_asked(convert, asked_in(option_words(question.project)))
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
-            file = subject.golden.artifact if subject.golden else subject.file
-            reader = find_reader(target.release, question.terms, question.calendar).release
-            todo = todo_about(issue, file, [call.target for call in subject.artifact.custom_calls], reader)
             converts = not _may_load(subject, target, question) and _conversion_may_help(subject, target, question)
-            known.setdefault((issue.id, converts), (todo, []))[1].append(subject.name)
-    for (_, converts), (todo, names_of) in known.items():
+            known.setdefault((issue.id, converts), (issue, []))[1].append(subject)
+    for (_, converts), (issue, subjects) in known.items():
+        reader = find_reader(target.release, question.terms, question.calendar).release
+        failing_so = [([call.target for call in subject.artifact.custom_calls], reader) for subject in subjects]
+        file = subjects[0].golden.artifact if subjects[0].golden else subjects[0].file
+        todo, names_of = todo_about(issue, file, failing_so), [subject.name for subject in subjects]
         says = converts and "jaxexport convert" not in todo
         yield f"Fails in a known way: {few(names_of)}. {todo}{f' Or try {convert}.' if says else ''}"
         done |= {*names_of}

@@ -35,7 +35,7 @@ from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words, under_rules
 from export_core.numbers.comparison_of_call import comparison_of
-from export_core.numbers.leaf_paths import call_paths, output_paths, outputs_named
+from export_core.numbers.leaf_paths import call_paths, outputs_named
 from export_core.numbers.noise import left_to_noise, outputs_to_name
 from export_core.numbers.nothing_compared import calls_without_values
 from export_core.numbers.unseen_errors import NotSeen, not_seen, not_seen_advice, not_seen_text
@@ -54,7 +54,7 @@ _OF_NOISE = {
     "unmeasured": "calls that were not measured",
     "unstable": "elements that had to be equal and were not",
     "jumping": "elements that jump when last bits change",
-    "undecided_outputs": "outputs with noise above a tenth of their largest number",
+    "undecided_outputs": "outputs with noise above a tenth of their largest number in elements that do not jump",
 }
 """The names of the fields of a `NoiseRecord` in the output of `inspect`; most are counts of runs or of elements."""
 
@@ -169,7 +169,7 @@ def _outputs_to_name(golden: Golden, tolerances: Tolerances) -> list[str]:
     assert golden.manifest.noise is not None
     try:
         noise = left_to_noise(golden, tolerances) or golden.manifest.noise
-        return outputs_to_name(noise, output_paths(golden))
+        return outputs_to_name(noise, golden)
     except (ArtifactError, GoldenError):  # the list of its files reports what is wrong with it
         return outputs_to_name(golden.manifest.noise)
 

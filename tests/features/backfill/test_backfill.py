@@ -217,3 +217,10 @@ def test_a_dry_run_names_the_writers_and_builds_nothing(jaxexport, tmp_path):
         "would write goldens with jax 0.10.2, jaxlib 0.10.2 (built 2026-06-17)",
         "installed beside them: pytest, flax",
     ]
+
+
+def test_a_list_of_packages_for_install_is_refused(jaxexport):
+    words = ("--writers", "0.10.2", "--dry-run", "--install", ".", "--install", "interpax,quadax")
+    error = " ".join(jaxexport("goldens", "backfill", *words, code=2).err.split())
+    assert "--install: expected a requirement as pip takes it, such as optax==0.2.5, found 'interpax,quadax': " in error
+    assert "Give each package separately." in error

@@ -419,7 +419,7 @@ def _steps(
         return
     if issue:
         golden = choice.cell.golden
-        yield todo_about(issue, golden.artifact, golden.manifest.custom_calls, choice.cell.reader)
+        yield todo_about(issue, golden.artifact, [(golden.manifest.custom_calls, choice.cell.reader)])
     if cause is FailureCause.TIME_LIMIT:
         yield from _with_more_time(choice, result)
         return

@@ -40,7 +40,8 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
     """Bad input: nothing was judged."""
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
-    """A planned, required or promised cell has no result that counts, which outranks broken; no shard has finished; or
-    no cell is promised or of a deployment target, and nothing is broken or stale."""
+    """A planned, required or promised cell has no result that counts, which outranks broken; no shard has finished; no
+    cell is promised or of a deployment target, and nothing is broken or stale; or a kept run's report cannot be
+    written."""
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
     """All else is kept, and a known failure or a quirk has expired or is no longer true."""

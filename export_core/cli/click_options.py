@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from export_core.base.errors import ExportCompatError, report_unforeseen, with_prefix
+from export_core.base.errors import UNFORESEEN, ExportCompatError, report_unforeseen, with_prefix
+from export_core.base.exit_code import ExitCode
 from export_core.base.streams import drop_output
 from export_core.cli.completion import CASE, RELEASE, RELEASES
 from export_core.cli.output import echo, is_written, safe_console
@@ -244,25 +245,32 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference 
 def keeping_exit_code(exit_code: int) -> Iterator[None]:
     """Keep the exit code of a run if the ``with`` block, which reports the run, fails: the error is only printed.
 
-    If the exit code is 0, the error is raised instead, since success must not hide a missing report. Nothing is
-    printed if the report's reader has closed the pipe.
+    If the exit code is 0, the command ends with 3, since success must not hide a missing report. An unforeseen error
+    is then raised. Nothing is printed if the report's reader has closed the pipe.
     """
+    missing = int(ExitCode.INCOMPLETE)
     try:
         yield
     except Exception as error:
-        if not exit_code:
-            raise
         if isinstance(error, BrokenPipeError):
+            if not exit_code:
+                raise
             drop_output(sys.stdout)
             return
         if isinstance(error, ExportCompatError):
             echo(with_prefix(error), err=True)
-        else:
-            report_unforeseen(error, effect="a report is missing")
+        elif not exit_code and not isinstance(error, OSError):
+            raise
+        elif report_unforeseen(error, effect="a report is missing") == UNFORESEEN:
+            missing = UNFORESEEN
     else:
-        if is_written() or not exit_code:
+        if is_written():
             return
-    echo(f"The run is judged, and the exit code is its own: {exit_code}.", err=True)
+    if exit_code:
+        echo(f"The run is judged, and the exit code is its own: {exit_code}.", err=True)
+        return
+    echo(f"The run is judged and kept: the exit code is {missing}, not 0, since a report is missing.", err=True)
+    raise click.exceptions.Exit(missing)
 
 
 fail_on_option = click.option(
@@ -317,7 +325,7 @@ def check_outputs(files: Sequence[str | None]) -> None:
 
     Raises:
         click.UsageError: Two formats would be written into the same file.
-        RunError: A file is a link, or a file of a golden, a policy or a run.
+        RunError: A file is a link, a file of a golden, a policy or a run, or where nothing can be written.
     """
     if list(files).count(STDOUT) > 1:
         raise click.UsageError("- is standard output: only one format can be written to it.")

@@ -40,6 +40,37 @@ class HelpfulCommand(click.Command):
                 alias.add_to_parser(parser, ctx)
         return parser
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line. Raises `click.UsageError` for an option in place of another one's value.
+
+        Click would take it as the value: in `--unpromised --shard=1/2`, the shard as the reason.
+        """
+        if not ctx.resilient_parsing:
+            self._require_values(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _require_values(self, ctx: click.Context, args: Sequence[str]) -> None:
+        """Raise `click.UsageError` if the word after an option that takes a value is an option of this command."""
+        takes_value: dict[str, bool] = {}
+        for param in self.get_params(ctx):
+            names = [*param.opts, *param.secondary_opts]
+            names += [_OTHER_NUMBER[name] for name in param.opts if name in _OTHER_NUMBER]
+            if isinstance(param, click.Option):
+                # With a value of its own as a flag, click itself takes no option for its value.
+                has_value = not (param.is_flag or param.count or isinstance(param.flag_value, str))
+                takes_value.update(dict.fromkeys(names, has_value))
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                return
+            value = next(words, "") if takes_value.get(word) else ""
+            if value == "--" or value.partition("=")[0] in takes_value:
+                raise click.UsageError(
+                    f"{word}: expected a value, found the option {value}. Give the value; one that begins with a dash "
+                    f"is written as {word}=VALUE.",
+                    ctx,
+                )
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples and the link to the page, at the end of the help."""
         if self.examples:

@@ -77,8 +77,8 @@ def matrix(
 
     CASE is the id of a case or a glob, as with --cases; without any, all cases run.
 
-    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, or no cell is promised or for a deployment target (0 for
-    such a shard), 4 the list of known failures is stale. Ctrl-C ends a run cleanly, with exit code 130.
+    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, no cell promised or for a deployment target (0 for such a
+    shard), or a report not written, 4 the list of known failures is stale. Ctrl-C ends a run cleanly, with 130.
     """
     import msgspec
 

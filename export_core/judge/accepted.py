@@ -32,7 +32,7 @@ from export_core.matrix.comparisons import comparison_in_words, quirks_of, relax
 from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.comparison_of_call import comparison_of
 from export_core.numbers.leaf_paths import outputs_named
-from export_core.numbers.noise import unexplained_noise
+from export_core.numbers.noise import unusual_noise
 from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
@@ -310,11 +310,11 @@ def platform_of_writer(golden: Golden, _: Policy) -> Entries:
 
 
 @_of_each
-def other_noise(golden: Golden, _: Policy) -> Entries:
+def other_noise(golden: Golden, policy: Policy) -> Entries:
     """Yield an entry for each of three weaknesses that a golden's noise has.
 
     A release other than its writer measured the noise, some calls have no noise, or the recorded noise is larger than
-    the runs recorded with it can explain.
+    the runs recorded with it usually measure.
     """
     record, writer = golden.manifest.noise, golden.manifest.writer
     if record is None:
@@ -325,8 +325,8 @@ def other_noise(golden: Golden, _: Policy) -> Entries:
     if record.unmeasured:
         calls = few([name or "the plain call" for name in record.unmeasured])
         yield Accepted(f"no noise of {calls}", "compared within the default tolerances", (golden.id,))
-    if unexplained := unexplained_noise(golden):
-        yield Accepted(unexplained, "more than the runs in its golden.yaml can have measured", (golden.id,))
+    if unusual := unusual_noise(golden, policy.tolerances):
+        yield Accepted(*unusual, (golden.id,))
 
 
 ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nname 'x' is not defined"

@@ -56,7 +56,7 @@ DRAWS = 34  # How many runs decide an element's noise, its largest move: those w
 PIECE = 1 << 17
 """How many elements are processed together: as doubles, large arrays would take many times their memory."""
 MOST_OF_INPUTS = 64.0
-"""The most noise that moved inputs explain if nothing is rounded inside.
+"""The most noise that moved inputs usually give if nothing is rounded inside.
 
 It is in units in the last place of an output's largest element. Of 145 such goldens of this repository the largest
 noise is 3.2 units.
@@ -384,28 +384,41 @@ def knows_inputs_only(record: NoiseRecord) -> bool:
     return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
 
 
-def unexplained_noise(golden: Golden) -> str:
-    """Return a text about the largest noise that the runs in golden.yaml do not explain; empty if all is explained.
+def unusual_noise(golden: Golden, tolerances: Tolerances = NO_TOLERANCES) -> tuple[str, str] | None:
+    """Return what is unusual about the noise of a golden, and why it is said; None if nothing is.
 
-    The text is empty, too, if a run moved results inside the program or compiled the program differently. If runs moved
-    only inputs, they do not explain noise of more than `MOST_OF_INPUTS` units. Without any run, no noise is explained.
+    If no run measured it, there can be none. If runs moved only inputs, more than `MOST_OF_INPUTS` units are unusual,
+    but possible: an input may be where the function jumps, and a difference may be much smaller than its operands. Only
+    outputs that are compared by noise count. `tolerances` are those of the policy, by platform.
     """
     record = golden.manifest.noise
-    if record is None or record.compiled or record.inside:
-        return ""
+    if record is None or record.compiled or record.inside or record.kernel:
+        return None
     try:
         outputs = golden.outputs_of_calls()
         noise = golden.noise(outputs)
     except GoldenError:  # its cells report it
-        return ""
-    pairs = [pair for file, leaves in outputs.items() for pair in zip(leaves, noise[file], strict=True)]
-    units = max((_in_units(leaf, own) for leaf, own in pairs if own is not None and own.any()), default=0.0)
+        return None
+    units = max(
+        (
+            _in_units(leaf, own)
+            for file, leaves in outputs.items()
+            for leaf, own in zip(leaves, noise[file], strict=True)
+            if own is not None and own.any() and is_by_noise(golden, golden.calls[file], leaf.dtype, tolerances)
+        ),
+        default=0.0,
+    )
     if not record.moved:
-        return "noise, but no run that measured it" if units else ""
+        none = ("noise, but no run that measured it", "more than the runs in its golden.yaml can have measured")
+        return none if units else None
     # Where moved inputs choose another element, whole numbers move as well.
     if not MOST_OF_INPUTS < units < math.inf:
-        return ""
-    return f"noise of {units:.3g} units in the last place, more than moved inputs alone give"
+        return None
+    return (
+        f"noise of {units:.3g} units in the last place, by moved inputs alone",
+        "expected only where the function jumps or cancels at its inputs; `jaxexport goldens verify --noise --again` "
+        "measures it",
+    )
 
 
 def _in_units(leaf: Leaf, noise: Array) -> float:

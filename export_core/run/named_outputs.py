@@ -1,5 +1,7 @@
 """The check of the files that a command is asked to write: none may replace a file of a golden, a policy or a run."""
 
+import errno
+import os
 from pathlib import Path
 
 from export_core.base.atomic import refuse_link
@@ -18,7 +20,7 @@ _WRITTEN_BY_HAND = (
 
 
 def check_output(path: Path, policy: str | None = None) -> None:
-    """Raise `RunError` if `path` is a file that no output may replace.
+    """Raise `RunError` if `path` is a file that no output may replace, or where none can be written.
 
     `policy` is the path of the policy that the command was given.
     """
@@ -28,6 +30,8 @@ def check_output(path: Path, policy: str | None = None) -> None:
         raise RunError(f"{path}: cannot write there: {error.strerror}. Name the file that the link leads to.") from None
     except OSError as error:
         raise RunError(f"{path}: cannot write there: {error.strerror}. Name another file.") from None
+    if reason := _not_writable(path):
+        raise RunError(f"{path}: cannot write there: {os.strerror(reason)}. Name another file.")
     real = path.parent.resolve() / path.name
     if golden := golden_around(real.parent):
         raise RunError(
@@ -42,3 +46,15 @@ def check_output(path: Path, policy: str | None = None) -> None:
             f"{path}: expected a file that may be replaced, found a policy or another file written by hand."
             " Name another one."
         )
+
+
+def _not_writable(path: Path) -> int:
+    """Return the error number that writing a file, and the folders that it lacks, would have now; 0 if it has none."""
+    if path.is_dir():
+        return errno.EISDIR
+    if path.exists() and not path.is_file():  # a device or a pipe
+        return 0
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        return errno.ENOTDIR
+    return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES

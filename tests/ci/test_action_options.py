@@ -110,6 +110,14 @@ def test_a_singular_option_is_refused_in_favour_of_the_plural_input(step, name):
     assert f"Give it as the input '{name}s'." in ran.output
 
 
+@pytest.mark.parametrize("option", sorted(ACCEPTED - FLAGS))
+@pytest.mark.parametrize(("after", "found"), [("", "none"), (" --quiet", "--quiet"), (" -q", "-q")])
+def test_an_option_without_its_value_takes_no_other_word(step, option, after, found):
+    ran = step(options=option + after, readers="0.12.0.1", shard="1/2")
+    assert (ran.code, ran.words) == (2, None)
+    assert f"options: expected a value after {option}, found {found}." in ran.output
+
+
 ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--", "--dry-run"]
 
 

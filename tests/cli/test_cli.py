@@ -218,6 +218,31 @@ def test_unknown_commands_options_and_values_are_usage_errors(words, jaxexport):
 
 
 @pytest.mark.parametrize(
+    ("words", "option", "value"),
+    [
+        (["matrix", "--shard=1/2", "--unpromised", "--only=promised"], "--unpromised", "--only=promised"),
+        (["matrix", "--dump-ir", "--reader=0.12.0.1"], "--dump-ir", "--reader=0.12.0.1"),
+        (["matrix", "--case", "-q"], "--case", "-q"),
+        (["matrix", "--html", "--", "t.a"], "--html", "--"),
+        (["judge", "--policy", "--json"], "--policy", "--json"),
+        (["goldens", "list", "--goldens", "--help"], "--goldens", "--help"),
+        (["inspect", "a", "--as-of", "--json"], "--as-of", "--json"),
+        (["convert", "a", "-o", "--dry-run"], "-o", "--dry-run"),
+    ],
+    ids=str,
+)
+def test_an_option_is_not_taken_for_the_value_of_another(words, option, value, jaxexport, project):
+    before = sorted(project.rglob("*"))
+    assert_bad_input(jaxexport(*words), f"{option}: expected a value, found the option {value}. Give the value; ")
+    assert sorted(project.rglob("*")) == before
+
+
+def test_a_value_that_is_no_option_may_begin_with_dashes(jaxexport, project):
+    assert_bad_input(jaxexport("matrix", "--policy", "--none"), "--none: ")
+    assert_bad_input(jaxexport("matrix", "--policy=--json"), "--json: ")
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["inspect"],

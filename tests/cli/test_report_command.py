@@ -21,6 +21,7 @@ from export_core.judge.gate import RunIdentity, recorded_policy
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.readers.worker.protocol import Stage
+from export_core.report.document import ReportError
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import policy_hash
 from export_core.run.results import read_run
@@ -178,6 +179,28 @@ def test_a_broken_run_exits_1_even_if_its_report_fails(command, monkeypatch):
     assert "unexpected KeyError: a report is missing. " in ended.stderr
     assert ended.stderr.endswith("The run is judged, and the exit code is its own: 1.\n")
     assert isinstance(command("judge", "old").exception, KeyError), "a kept run is not shown as one that was reported"
+
+
+def test_a_kept_run_exits_3_if_its_report_cannot_be_written(command, monkeypatch):
+    def fails(*_: object, **__: object) -> None:
+        raise ReportError("r.html: cannot write there: No space left on device.")
+
+    monkeypatch.setattr("export_core.report.terminal.print_report", fails)
+    ended = command("judge", "old")
+    assert (ended.exit_code, read_run(Path("old")).summary.exit_code) == (3, 0)
+    assert ended.stderr.endswith("kept: the exit code is 3, not 0, since a report is missing.\n")
+
+
+@pytest.mark.parametrize("at", ["folder", "file/r.html", "closed/sub/r.html"])
+def test_a_matrix_refuses_a_report_where_it_cannot_write(command, at, monkeypatch):
+    Path("folder").mkdir()
+    Path("file").touch()
+    Path("closed").mkdir()
+    may = os.access
+    # By its name: root may write into any folder.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "closed" and may(path, mode))
+    assert f"{at}: cannot write there" in refused(command("matrix", "--html", at))
+    assert not Path(".jaxexport").exists(), "no cell has run"
 
 
 @pytest.mark.parametrize(

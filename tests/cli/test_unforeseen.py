@@ -171,6 +171,13 @@ def test_judge_keeps_its_exit_code_if_a_full_disk_loses_its_output(cwd):
     )
 
 
+def test_judge_of_a_kept_run_exits_3_if_a_full_disk_loses_its_output(cwd):
+    finished(Path("run"), result())
+    done = printing_into(">/dev/full", "judge", "run")
+    assert done.returncode == 3
+    assert done.stderr.endswith("The run is judged and kept: the exit code is 3, not 0, since a report is missing.\n")
+
+
 @pytest.fixture
 def unnamed(cwd) -> Path:
     """A folder with an artifact, and goldens, whose names are not UTF-8."""

@@ -255,7 +255,7 @@ WEAKER = [
     Weakened("other_noise", "noise, but no run that measured it", {"noise": noise(moved=0)}, noise_npz=noise_of(1)),
     Weakened(
         "other_noise",
-        "noise of 128 units in the last place, more than moved inputs alone give",
+        "noise of 128 units in the last place, by moved inputs alone",
         {"noise": noise()},
         noise_npz=noise_of(128),
     ),
@@ -309,6 +309,7 @@ def test_each_function_that_lists_weaker_checks_has_an_example():
         {"checks": (refusing("b >= 2"), refusing("(?i)mismatch|do not match|incompatible"))},
         {"noise": noise()},
         {"noise": noise(inside=6, compiled=("unoptimized",))},
+        {"noise": noise(moved=0, kernel="Haswell")},
         {"options": Options(("cpu",), vjp_order=1), "checks": (VJP1, VJP2_REFUSED)},
         {"options": MESH, "out_shardings": ("all",), "checks": (OTHER_MESH, ONE_DEVICE)},
     ],
@@ -318,6 +319,11 @@ def test_nothing_is_listed_for_a_golden_that_weakens_no_check(tmp_path, changes)
     strict = Policy(windows=WindowDays(400, 60), calendar_days=1, allow={"not called": "why"}, tolerances=tolerances)
     units = 128 if changes.get("noise", noise()).inside else 64
     assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes), noise_npz=noise_of(units)), strict) == []
+
+
+def test_noise_of_outputs_compared_by_a_tolerance_is_not_listed(tmp_path):
+    made = on_disk(tmp_path, manifest("t.f", noise=noise(), comparison=Comparison(ulp=4)), noise_npz=noise_of(128))
+    assert [accepted.what for accepted in accepted_in(made, Policy())] == ["comparison: ulp 4"]
 
 
 @pytest.mark.parametrize("values", [np.zeros(2, np.float32), np.ones(2, np.int32)], ids=["zeros", "integers"])

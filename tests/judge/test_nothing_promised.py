@@ -53,7 +53,7 @@ def test_without_promised_cells_exit_code_0_becomes_3(results, facts, code, star
 
 def test_broken_and_stale_outrank_nothing_promised():
     codes = (ROOT / "docs" / "reference" / "verdicts.md").read_text()
-    ends = "no shard has finished; or no cell is promised or of a deployment target, and nothing is broken or stale. |"
+    ends = "no shard has finished; no cell is promised or of a deployment target, and nothing is broken or stale; or "
     assert f"which outranks broken; {ends}" in codes
     policy = " ".join((ROOT / "docs" / "reference" / "policy.md").read_text().split())
     assert "the headline is `NOTHING PROMISED`, unless a cell fails the run" in policy

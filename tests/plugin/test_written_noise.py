@@ -243,6 +243,27 @@ def test_pytest_names_a_golden_with_noise_that_no_run_measured(projects):
     assert f"{golden.id}: noise, but no run that measured it" in checked.text
 
 
+JUMPS = """
+import jax, jax.numpy as jnp, pytest
+
+@pytest.mark.export_compat
+def test_jumps(export_golden):
+    export_golden(jax.jit(lambda x: jnp.where(x > 2, x, -x)), jnp.arange(5.0))
+
+@pytest.mark.export_compat
+def test_cancels(export_golden):
+    export_golden(jax.jit(lambda x: x - 1), jnp.full(3, 1.00001))
+"""
+
+
+def test_noise_that_pytest_has_written_is_not_called_impossible(projects):
+    project = projects(noise=WHOLE_NOISE, test_a=JUMPS)
+    project.pytest("--update-goldens")
+    checked = project.pytest()
+    assert "2 cases checked against 2 goldens: 2 kept" in checked.text
+    assert len(re.findall(r": noise of [\d.e+]+ units in the last place, by moved inputs alone\n", checked.text)) == 2
+
+
 BLUR = """
 import jax, jax.numpy as jnp, numpy as np, pytest
 

@@ -24,7 +24,7 @@ from export_core.base import atomic
 from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
 from export_core.base.subfolders import found_above
-from export_core.base.text import close_match, did_you_mean, few
+from export_core.base.text import close_match, few
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
 from export_core.goldens import manifest_file
@@ -365,7 +365,7 @@ class GoldenStore:
         case, cases = self.name_of(name).partition("/")[0], self.cases() if self.root.is_dir() else []
         if case in cases:
             return self.find(name)
-        if hint := did_you_mean(case, cases):
+        if hint := cases_meant([name], cases):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{hint}")
         if case and (above := found_above(_THERE, self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none. {above}")

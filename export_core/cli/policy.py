@@ -103,7 +103,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     for unmatched in unmatched_patterns(policy, stored, calendar):
         if unmatched.key[: len(PINNED)] == PINNED:  # an error of `goldens prune` too
             advice = "Correct the pattern, or remove it from its pin."
-            wrong.append((unmatched.key, f"{unmatched.pattern!r} matches no golden. {advice}"))
+            wrong.append((unmatched.key, f"{unmatched.problem} {advice}"))
         elif unmatched.key != READERS:  # those are errors here
             echo(f"warning: {unmatched.located(location)}")
     if not stored and (keys := keys_without_goldens(policy)):

@@ -204,14 +204,14 @@ def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_jso
 
     `shown` is `NUMBERS`, `COST` or `BOTH`. Raises `RunError` if a pattern in `cases` matches no case of the last run.
     """
-    from export_core.base.text import did_you_mean
+    from export_core.goldens import cases_meant
     from export_core.policy.entries import matches
     from export_core.report.wording import asked_of, with_asked
     from export_core.run.run import names_of_runs
 
     for pattern in cases:
         if not any(matches(result.case, pattern) for result in runs[-1].results):
-            hint = did_you_mean(pattern, dict.fromkeys(result.case for result in runs[-1].results))
+            hint = cases_meant([pattern], dict.fromkeys(result.case for result in runs[-1].results), globs=True)
             raise RunError(f"--cases: no case of the run in {runs[-1].folder} matches {pattern!r}.{hint}")
     named = {
         f"{number}: {name}": run for number, (name, run) in enumerate(zip(names_of_runs(runs), runs, strict=True), 1)

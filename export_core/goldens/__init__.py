@@ -2,7 +2,7 @@
 
 from export_core.goldens.arrays import GoldenError, Leaf
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, Options, Origin, Writer
-from export_core.goldens.store import Golden, GoldenStore, hint_at_cases, no_goldens
+from export_core.goldens.store import Golden, GoldenStore, cases_meant, hint_at_cases, no_goldens, similar_cases
 
 __all__ = [
     "Check",
@@ -16,6 +16,8 @@ __all__ = [
     "Options",
     "Origin",
     "Writer",
+    "cases_meant",
     "hint_at_cases",
     "no_goldens",
+    "similar_cases",
 ]

@@ -24,7 +24,7 @@ from export_core.base import atomic
 from export_core.base.checked_arguments import path_of
 from export_core.base.scratch import scratch_folder
 from export_core.base.subfolders import found_above
-from export_core.base.text import did_you_mean, few
+from export_core.base.text import close_match, few
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
 from export_core.goldens import manifest_file
@@ -223,19 +223,49 @@ class ComparedGolden(Golden):
         return self.how
 
 
-def hint_at_cases(name: str, cases: Iterable[str]) -> str:
-    """Return the end of a message about a name that no case has: a similar case, and the command that lists cases.
+def similar_cases(name: str, cases: Iterable[str], *, globs: bool = False) -> list[str]:
+    """Return the cases, at most three, that a name or glob without a case probably means.
 
-    Cases whose last part is the name are the most similar: it is the name of a test function. Next are those whose last
-    part has the name in it.
+    Reports name cases without their module, and a parametrized test has a case for each of its parameters: cases that
+    end with the name, or whose test function has it, are the most similar. Next are those whose function contains it.
+
+    Args:
+        name: ``CASE`` or ``CASE/WRITER``, of which only the case counts.
+        cases: The names of all cases.
+        globs: Whether a glob is returned if it takes more than three cases.
     """
-    cases = list(cases)
-    functions = {case: case.partition("[")[0].rpartition(".")[2] for case in cases if name}
-    meant = [case for case in functions if functions[case] == name] or [
-        case for case in functions if name in functions[case]
+    from export_core.policy.entries import matches  # only a mistake needs it
+
+    cases, (case, slash, _) = list(cases), name.partition("/")
+    functions = {known: known.partition("[")[0].rpartition(".")[2] for known in cases}
+    meant = [
+        known
+        for known in cases
+        if case in (functions[known], known.partition("[")[0])
+        or any(matches(known.split(".", dots)[-1], case) for dots in range(1, known.count(".") + 1))
     ]
-    hint = f" Did you mean {' or '.join(map(repr, meant))}?" if 0 < len(meant) <= 3 else did_you_mean(name, cases)
-    return f"{hint} `jaxexport goldens list` shows all cases."
+    meant = meant or [known for known in cases if case and not slash and case in functions[known]]
+    if 0 < len(meant) <= 3:
+        return meant
+    # Of one parametrized test all cases are meant; else a glob has to begin with the module, too.
+    tests = {known.partition("[")[0] for known in meant}
+    glob_of_all = f"{tests.pop()}[*]" if len(tests) == 1 else f"*.{case}"
+    if globs and meant and all(matches(known, glob_of_all) for known in meant):
+        return [glob_of_all]
+    return list(filter(None, [close_match(case, cases)]))
+
+
+def cases_meant(names: Iterable[str], cases: Iterable[str], *, globs: bool = False) -> str:
+    """Return a hint such as `` Did you mean 'tests.test_a.test_f'?`` at the `similar_cases` of names; "" if none."""
+    cases = list(cases)
+    similar = [" or ".join(map(repr, similar_cases(name, cases, globs=globs))) for name in names]
+    meant = list(dict.fromkeys(filter(None, similar)))
+    return f" Did you mean {few(meant)}?" if meant else ""
+
+
+def hint_at_cases(name: str, cases: Iterable[str]) -> str:
+    """Return the end of a message about a name that no case has: similar cases, and the command that lists cases."""
+    return f"{cases_meant([name], cases)} `jaxexport goldens list` shows all cases."
 
 
 @dataclass(frozen=True)
@@ -335,7 +365,7 @@ class GoldenStore:
         case, cases = self.name_of(name).partition("/")[0], self.cases() if self.root.is_dir() else []
         if case in cases:
             return self.find(name)
-        if hint := did_you_mean(case, cases):
+        if hint := cases_meant([name], cases):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none.{hint}")
         if case and (above := found_above(_THERE, self.root, f"{glob.escape(case)}/*/{MANIFEST}")):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {self.root}, found none. {above}")

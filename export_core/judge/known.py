@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from export_core.artifact import ArtifactError
 from export_core.base.leaf_names import without_paths
-from export_core.base.text import plural
-from export_core.goldens import Golden, GoldenError
+from export_core.base.text import few, plural
+from export_core.goldens import Golden, GoldenError, cases_meant
 from export_core.judge.causes import Cause
 from export_core.knowledge.concerns import About, is_concerned
 from export_core.knowledge.knowledge_base import consumers_of
@@ -123,8 +123,21 @@ def stale_entries(
     every_golden = whole and any(name != DEPLOYED and not names_runtime(name) for name in selection.named)
     for number, quirk in enumerate(policy.quirks):
         if every_golden and quirk.added <= as_of and not any(is_about(quirk, *golden) for golden in goldens):
-            problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run. Delete it.")
+            advice = _correction([quirk.case], results) or " Delete it."
+            problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run.{advice}")
     return problems + expired(policy, as_of) + added_later(policy, as_of)
+
+
+def _correction(patterns: Sequence[str], results: Iterable[Result]) -> str | None:
+    """Return advice with the cases of a run that an entry's patterns probably mean; "" if they mean none.
+
+    None if a pattern matches a case of the run.
+    """
+    cases = dict.fromkeys(result.case for result in results)
+    if any(matches(case, pattern) for case in cases for pattern in patterns):
+        return None
+    hint = cases_meant(patterns, cases, globs=True)
+    return f"{hint} Correct the entry, or delete it." if hint else ""
 
 
 def _readers_of_ended_targets(policy: Policy, selection: Selection, as_of: datetime.date) -> set[str]:
@@ -197,7 +210,10 @@ def _untruths(
         outside = [one for one in results if covers(entry, scope_of(one)) and _fails_so(entry, one)]
         verbs = ("fails", "is", "needs") if len(outside) == 1 else ("fail", "are", "need")
         why = ": its {} that {} so {} outside the window, and {} no excuse".format(plural(len(outside), "cell"), *verbs)
-        yield f"matches no cell of this run that it can excuse{why if outside else ''}. {advice}"
+        why = why if outside else ""
+        if (correction := _correction(entry.cases, results)) is not None:
+            why = f": no golden of the run matches its cases {few([*map(repr, entry.cases)])}"
+        yield f"matches no cell of this run that it can excuse{why}.{correction or f' {advice}'}"
 
 
 def expired(policy: Policy, as_of: datetime.date) -> list[str]:

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from export_core.base.platforms import PLATFORMS
-from export_core.goldens import Golden
+from export_core.goldens import Golden, cases_meant, similar_cases
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
@@ -84,7 +84,8 @@ class Unmatched(NamedTuple):
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
     target: str = ""  # The name of the deployment target whose cells it decides; empty for none.
-    pattern: str = ""  # Of a deployment target and of a pin: the pattern itself.
+    pattern: str = ""  # Of a deployment target: the pattern itself.
+    problem: str = ""  # Of a pin: the sentence without its name.
     key: Key = ()  # The path to the pattern in the policy; empty if the text names file and line already.
 
     def located(self, location: Callable[[Key], str]) -> str:
@@ -142,7 +143,7 @@ def keys_without_goldens(policy: Policy) -> list[str]:
 
 def _unmatched_by_goldens(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     names: dict[str, Iterable[str]] = {
-        "cases": {golden.manifest.case for golden in goldens},
+        "cases": dict.fromkeys(golden.manifest.case for golden in goldens),
         "writers": {golden.manifest.writer.jaxlib for golden in goldens},
         "readers": _AllReaders(calendar, policy.deployed),
         "platforms": {platform for golden in goldens for platform in golden.manifest.replayed_on},
@@ -244,10 +245,18 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]
 
     Such a pattern is misspelled, or its goldens have been deleted.
     """
+    cases = dict.fromkeys(golden.manifest.case for golden in goldens)
+
+    def problem(pattern: str) -> str:
+        case, slash, writer = pattern.partition("/")
+        similar = [] if slash and case in cases else similar_cases(case, cases, globs=True)
+        meant = " or ".join(repr(f"{name}/{writer or '*'}") for name in similar)
+        return f"{pattern!r} matches no golden.{meant and f' Did you mean {meant}?'}"
+
     return [
         Unmatched(
-            f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden.",
-            pattern=pattern,
+            f"retention.pinned[{number}] ({pin.reason}): {problem(pattern)}",
+            problem=problem(pattern),
             key=(*PINNED, number),
         )
         for number, pin in enumerate(policy.retention.pinned)
@@ -258,7 +267,8 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[Unmatched]
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
     if not (writers := [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]):
-        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", ReportedBy.WHOLE_RUNS)
+        hint = cases_meant([quirk.case], dict.fromkeys(golden.manifest.case for golden in goldens))
+        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.{hint}", ReportedBy.WHOLE_RUNS)
         return
     if not (own := [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]):
         known = ", ".join(dict.fromkeys(writer.id for writer in sorted(writers, key=lambda writer: writer.built)))
@@ -289,13 +299,15 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
         reported_by = ReportedBy.WHOLE_RUNS if is_void else ReportedBy.NO_RUN
         if target:  # each of its patterns has an answer of its own
             for pattern in unmatched:
-                yield Unmatched(f"{name}: {key}: {pattern!r} matches no {noun}.", reported_by, target, pattern)
+                hint = cases_meant([pattern], names[key], globs=True) if key == "cases" else ""
+                yield Unmatched(f"{name}: {key}: {pattern!r} matches no {noun}.{hint}", reported_by, target, pattern)
         elif unmatched:
             verb = "matches" if len(unmatched) == 1 else "match"
-            line = f"{key}: {', '.join(map(repr, unmatched))} {verb} no {noun}"
+            line = f"{key}: {', '.join(map(repr, unmatched))} {verb} no {noun}."
+            line += cases_meant(unmatched, names[key], globs=True) if key == "cases" else ""
             lines.setdefault(reported_by, []).append(line)
     for reported_by, of_entry in lines.items():
-        yield Unmatched(f"{name}: {'; '.join(of_entry)}.", reported_by)
+        yield Unmatched(f"{name}: {' '.join(of_entry)}", reported_by)
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:

@@ -25,6 +25,7 @@ from export_core.policy.entries import CustomCallChange
 from export_core.policy.load import FILE
 from export_core.policy.model import policy_schema_file
 from export_core.releases.index import VARIABLES
+from export_core.report.wording import OTHER_POLICY, OUTDATED_RUN, UNREAD_POLICY
 from tools.reference import PAGES, PARTS, pages, parts_of, renewed
 from tools.reference.commands import common_options, every_command
 from tools.reference.policy import EXAMPLES, key, keys
@@ -33,6 +34,11 @@ from tools.schemas import KINDS, schema, written
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("export_core", "pytest_jaxexport")
+
+
+@pytest.mark.parametrize("kind", [OTHER_POLICY, OUTDATED_RUN, UNREAD_POLICY], ids=lambda kind: kind.title)
+def test_a_page_explains_each_doubt_in_a_headline(kind):
+    assert f"`{kind.title}`" in (ROOT / "docs" / "reference" / "reports.md").read_text()
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)

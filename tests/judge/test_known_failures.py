@@ -102,6 +102,9 @@ OF_CONVERTED = {**CHOLESKY, "converted": True, "promised": False, "deployed": ("
 CONVERTED = result(Verdict.CONVERTED, Judgement.BONUS, **OF_CONVERTED)
 OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
 MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
+NO_CASE = (
+    "matches no cell of this run that it can excuse: no golden of the run matches its cases 't.test_chol*', 't.gone'."
+)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
         ([crash(**OF_CONVERTED, message="otherwise")], {}, {}, ""),
         ([CONVERTED, result(case="t.test_chol1")], {}, {}, "1 of its cells passes now: t.test_chol1/0.9.2-cpu on cpu"),
         ([result(case="t.a", converted=True, promised=False)], {}, {}, ""),
-        ([result()], {}, {}, MATCHES_NONE),
+        ([result()], {}, {}, f"{NO_CASE} Delete it."),
         ([result()], {}, {"whole": False}, ""),
         ([result()], {}, {"as_of": day("2026-09-30")}, ""),  # made after that day
         ([result()], {"location": "p.yaml:12"}, {}, "p.yaml:12: known_failures[0] (LAPACK starts late; owner me, "),
@@ -141,11 +144,11 @@ MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
             "that it can excuse: its 1 cell that fails so is outside the window, and needs no excuse. Delete it.",
         ),
         ([result()], {"platforms": ("tpu",)}, {}, ""),  # nothing was run there
-        ([result(platform="tpu")], {"platforms": ("tpu",)}, {}, MATCHES_NONE),
-        ([result()], {"readers": ("9",)}, {}, MATCHES_NONE),  # no jaxlib
+        ([result(platform="tpu")], {"platforms": ("tpu",)}, {}, f"{NO_CASE} Delete it."),
+        ([result()], {"readers": ("9",)}, {}, f"{NO_CASE} Delete it."),  # no jaxlib
         ([result()], {"readers": ("tensorflow==2.21.0",)}, {}, ""),  # another run may have it
-        ([crash("t.other")], {"added": day("2026-11-20")}, {}, MATCHES_NONE),
-        ([crash("t.other")], {"added": day("2026-11-21")}, {}, MATCHES_NONE),
+        ([crash("t.other")], {"added": day("2026-11-20")}, {}, NO_CASE),
+        ([crash("t.other")], {"added": day("2026-11-21")}, {}, NO_CASE),
         ([crash("t.other")], {"added": day("2026-11-22")}, {}, ""),
         (TWO, {"at_most": 2}, {}, ""),
         (TWO, {"at_most": 1}, {}, "expected at most 1 cell that it can excuse, found 2"),
@@ -158,6 +161,32 @@ def test_only_an_outdated_entry_is_stale_and_says_why(cells, changes, options, m
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
     assert len(problems) == bool(message)
     assert message in "".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("cases", "found"),
+    [
+        (["test_ridge"], "'test_ridge'. Did you mean 't.test_fns.test_ridge'?"),
+        (["test_r*"], "'test_r*'. Did you mean 't.test_fns.test_ridge' or 't.test_fns.test_rnn'?"),
+        (["test_ridge", "test_rnn"], "'test_ridge', 'test_rnn'. Did you mean 't.test_fns.test_ridge', 't.test_fns"),
+        (["test_solve"], "'test_solve'. Did you mean 't.test_fns.test_solve[*]'?"),
+        (["t.test_fns.test_solve"], "'t.test_fns.test_solve'. Did you mean 't.test_fns.test_solve[*]'?"),
+        (["test_*"], "'test_*'. Did you mean '*.test_*'?"),
+    ],
+)
+def test_a_stale_entry_with_a_short_case_name_shows_the_full_id(cases, found):
+    stored = ["ridge", "rnn", *(f"solve[{size}]" for size in range(4))]
+    cells = [crash(f"t.test_fns.test_{name}") for name in stored]
+    (problem,) = stale(*cells, entry=msgspec.structs.replace(ENTRY, cases=tuple(cases)))
+    assert f"matches no cell of this run that it can excuse: no golden of the run matches its cases {found}" in problem
+    assert problem.endswith("? Correct the entry, or delete it.")
+
+
+def test_a_stale_quirk_with_a_short_case_name_shows_the_full_id():
+    quirk = Quirk("test_f", "*", "rounded", "me", "#7", added=day("2026-11-01"), rtol=1e-3, expires=day("2026-12-01"))
+    (problem,) = stale_entries([result(case="t.test_f")], Policy(quirks=(quirk,)), TODAY, whole=True)
+    advice = "Did you mean 't.test_f'? Correct the entry, or delete it."
+    assert problem.endswith(f": matches no golden of this run. {advice}")
 
 
 LISTED = Policy(readers="0.10.0,0.10.2")
@@ -184,7 +213,7 @@ def test_a_run_of_the_policys_readers_can_make_an_entry_stale(readers, selection
     made = summarize(cells, policy=policy, selection=selection)
     assert (made.exit_code, len(made.stale)) == ((4, 1) if is_stale else (0, 0))
     if is_stale:
-        assert made.stale[0].endswith(f"{MATCHES_NONE[:-1]}, or let it name only readers of other runs.")
+        assert made.stale[0].endswith(f"{NO_CASE} Delete it, or let it name only readers of other runs.")
 
 
 def test_an_entry_can_be_stale_in_a_run_that_adds_deployed_readers():

@@ -224,11 +224,33 @@ def test_unmatched_patterns_of_one_entry_share_a_line(warnings):
     text = f"cases: [t.z, t.b, t.y, t.x], writers: ['0.8.*'], reason: '{reason}'"
     (warning,) = warnings(f"numbers: [{{{text}}}]")
     assert warning.count(reason.strip()) == 1
-    assert warning.endswith("): cases: 't.z', 't.y', 't.x' match no golden; writers: '0.8.*' matches no golden.")
+    assert warning.endswith(" match no golden. Did you mean 't.b'? writers: '0.8.*' matches no golden.")
     failing = f"known_failures: [{{cases: [t.z, t.y], writers: ['*'], readers: [0.13.*, 0.9.2], {FAILS}}}]"
     of_runs, of_checks = warnings(failing)
-    assert of_runs.endswith(": cases: 't.z', 't.y' match no golden."), "a whole run says so at its end too"
+    assert of_runs.endswith(": cases: 't.z', 't.y' match no golden. Did you mean 't.b'?"), (
+        "a whole run says so at its end too"
+    )
     assert of_checks.endswith(": readers: '0.13.*' matches no reader.")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("deployed: [{name: edge, jaxlib: 0.10.2, cases: [NAMED]}]", "'tests.test_a.test_f'"),
+        (quirk("case: NAMED, writer: '*', rtol: 1"), "'tests.test_a.test_f'"),
+        ("numbers: [{cases: [NAMED], reason: r}]", "'tests.test_a.test_f'"),
+        (known("cases: [NAMED], writers: ['*'], readers: ['*']"), "'tests.test_a.test_f'"),
+        ("budgets: [{cases: [NAMED], max_flops: 1}]", "'tests.test_a.test_f'"),
+        ("retention: {pinned: [{goldens: [NAMED/0.9.2-cpu], reason: r}]}", "'tests.test_a.test_f/0.9.2-cpu'"),
+        ("retention: {pinned: [{goldens: [NAMED], reason: r}]}", "'tests.test_a.test_f/*'"),
+        ("retention: {pinned: [{goldens: [tests.test_a.test_f], reason: r}]}", "'tests.test_a.test_f/*'"),
+        ("retention: {pinned: [{goldens: [tests.test_a.test_f/0.9.3-cpu], reason: r}]}", ""),
+    ],
+)
+def test_an_unmatched_short_case_name_shows_the_full_id(text, hint, load):
+    goldens = [golden("tests.test_a.test_f", "0.9.2"), golden("tests.test_b.test_g")]
+    (unmatched,) = unmatched_patterns(load(text.replace("NAMED", "test_f")), goldens, load_calendar())
+    assert unmatched.text.endswith(f". Did you mean {hint}?" if hint else " matches no golden.")
 
 
 def test_patterns_that_match_get_no_warning(warnings):
@@ -284,7 +306,7 @@ def test_plan_and_policy_check_warn_of_unmatched_patterns_and_continue(project, 
         "warnings"
     ]
     assert calls == "export_compat.yaml:2: allow: no golden calls 'oars'."
-    assert case.endswith(": no golden is of case 't.z'.")
+    assert case.endswith(": no golden is of case 't.z'. Did you mean 't.b'?")
 
 
 def test_a_partial_run_does_not_warn_of_cases_it_leaves_out(cwd, jaxexport):

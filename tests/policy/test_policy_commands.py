@@ -138,7 +138,7 @@ def test_check_and_prune_refuse_the_same_pin(jaxexport, cwd):
     write_golden(GoldenStore(cwd / "golden"), manifest("t.a"))
     pin = "export_compat.yaml:4: retention.pinned[0]"
     checked = jaxexport("policy", "check")
-    advice = "Correct the pattern, or remove it from its pin."
+    advice = "Did you mean 't.a/*'? Correct the pattern, or remove it from its pin."
     assert (checked.code, checked.err) == (2, f"jaxexport: error: {pin}: 't.b/*' matches no golden. {advice}\n")
     assert "allow: no golden calls 'my_target'." in checked.out, "the rest is reported too"
     assert_bad_input(jaxexport("goldens", "prune", "--dry-run"), f"{pin} (in production): 't.b/*' matches no golden.")

@@ -162,6 +162,7 @@ def test_cases_option_limits_the_trend(trend):
     assert "t.f" not in trend("--cases", "*.g").out
     hint = "--cases: no case of the run in .jaxexport matches 't.h'. Did you mean 't.g'?"
     assert_bad_input(trend("--cases", "t.h"), hint)
+    assert_bad_input(trend("--cases", "g"), hint.replace("t.h", "g"))
 
 
 def test_json_has_each_range_of_releases_with_equal_bits(trend):

@@ -207,7 +207,9 @@ def test_a_budget_pattern_that_matches_nothing_is_reported(load):
         found = unmatched_patterns(load(text), [golden("t.a"), golden("t.b", "0.9.2")], load_calendar())
         return [unmatched.text.rpartition(".yaml")[2] for unmatched in found]
 
-    assert warnings("budgets: [{cases: [t.z], max_flops: 1}]") == [":1: budgets[0]: cases: 't.z' matches no golden."]
+    assert warnings("budgets: [{cases: [t.z], max_flops: 1}]") == [
+        ":1: budgets[0]: cases: 't.z' matches no golden. Did you mean 't.b'?"
+    ]
     assert warnings("budgets: [{platforms: [rocm], max_flops: 1}]") == [
         ":1: budgets[0]: platforms: 'rocm' matches no golden."
     ]

@@ -279,6 +279,8 @@ def test_explain_of_a_kept_run_leaves_out_expected_refusals(project, jaxexport):
     ("asked", "text"),
     [
         ({"case": "tests.test_a.test_ff", "reader": "0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
+        ({"cell": "test_f in 0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
+        ({"cell": "test_f/0.9.2-cpu in 0.9.2 on cpu"}, "Did you mean 'tests.test_a.test_f'?"),
         (
             {"case": CASE, "writer": "0.8.0", "reader": "0.9.2"},
             "no golden by this writer, only by 0.8.1-cpu, 0.9.2-cpu.",

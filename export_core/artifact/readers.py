@@ -62,6 +62,11 @@ def fails_when_called(reasons: Sequence[str]) -> bool:
     return [*reasons] == [NO_DEVICES]
 
 
+def refusal_in_words(reasons: Sequence[str]) -> str:
+    """Return what a reader does with an artifact that it does not load, for these reasons: ``cannot load it``."""
+    return "loads it, and cannot call it" if fails_when_called(reasons) else "cannot load it"
+
+
 def without_advice(reason: str) -> str:
     """Return the reason why a runtime does not load an artifact, without the advice at its end."""
     return re.sub(_ADVICE, "", reason)

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, UNCHECKED, calls_of_jax, only_jax
-from export_core.artifact.readers import Reader, fails_when_called, readers_of, readers_of_runtime, without_advice
+from export_core.artifact.readers import Reader, readers_of, readers_of_runtime, refusal_in_words, without_advice
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.checked_arguments import require_type
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
@@ -111,8 +111,7 @@ def in_words(check: LoadCheck, *, converted: bool = False) -> str:
     If the artifact was `converted`, the sentence does not mention windows, and does not advise to export it again.
     """
     name = check.reader.rpartition("==")[0]
-    refused = "loads it, and cannot call it" if fails_when_called(check.reasons) else "cannot load it"
-    how = {True: "loads it", False: refused, None: "may or may not load it"}[check.loads]
+    how = {True: "loads it", False: refusal_in_words(check.reasons), None: "may or may not load it"}[check.loads]
     reasons = [without_advice(reason) for reason in check.reasons] if converted else check.reasons
     why = f" ({'; '.join(reasons)})" if reasons else ""
     calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from export_core.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, calls_of_jax, foreseen_everywhere, only_jax
 from export_core.artifact.main_check import check_main
-from export_core.artifact.readers import Reader
+from export_core.artifact.readers import Reader, refusal_in_words, without_advice
 from export_core.artifact.writers import WrittenBy, find_writer, is_rewritten
 from export_core.base.text import plural, printable
 from export_core.features.inspect.artifact_facts import (
@@ -90,9 +90,10 @@ def audit_text(
     notes: list[str] = []
     in_runtimes: dict[str, list[str]] = {}  # By the title of the runtime, why it does not run the artifact.
     calls = calls_of_jax(artifact)
+    converted = bool(readers) and _is_changed(artifact, written_by, terms)
     for known in forecasts(artifact, readers):
-        # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
-        failures = [*_known_failures(known, calls)]
+        # JAX's lists alone decide which calls are promised; what a jaxlib does not load or run is a note beside that.
+        failures = [*_known_failures(known, calls, converted=converted)]
         if not known.reader.release.runtime:
             notes += failures
         elif failures:
@@ -120,18 +121,28 @@ def audit_text(
     return ok, "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each known reason why a named reader does not run an artifact.
+def _known_failures(known: Forecast, calls: Sequence[str], *, converted: bool) -> Iterator[str]:
+    """Yield a line for each known reason why a named reader does not load or run an artifact.
 
-    `calls` are the artifact's custom calls that only jax registers.
+    `calls` are the artifact's custom calls that only jax registers. If it was `converted`, no line says how to export
+    or convert it otherwise.
     """
     title, of_jax = known.reader.release.title, only_jax(calls)
     if known.reader.release.runtime and calls:
         yield f"{title} does not compile it: {of_jax}"
-    if known.load.ok and known.spoiled.answer == NO:
-        for reason in known.spoiled.reasons:
-            if reason.text != of_jax:
-                yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
+    if known.spoiled.answer != NO:
+        return
+    does = refusal_in_words(known.load.reasons) if known.loads.answer == NO else known.in_words
+    for reason in known.spoiled.reasons:
+        if reason.text != of_jax:
+            why = without_advice(str(reason)) if converted else str(reason)
+            yield f"{title} {does}: {why}. {reason.todo}".rstrip(". ")
+
+
+def _is_changed(artifact: Artifact, writer: WrittenBy, terms: Terms) -> bool:
+    """Return whether an artifact was changed after its export, as its bytes or the record beside it say."""
+    record = converted_facts(artifact)
+    return (record is not None and record.differs_from_original) or is_rewritten(artifact, writer, terms.releases)
 
 
 def _audit_summary(findings: Sequence[AuditFinding], main: Sequence[str], not_run_in: Sequence[str]) -> str:

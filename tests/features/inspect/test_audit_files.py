@@ -17,6 +17,7 @@ QUIRK = (
     "{case: t.not, writer: 0.12.0.1, allow: [my_kernel_of_ours], reason: r, owner: o, issue: https://example.org/1, "
     "added: 2026-11-01, permanent: true, approver: me}"
 )
+GOLDENS = DATA.parents[2] / "golden"
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
 
@@ -87,7 +88,7 @@ def test_inspect_names_an_unknown_operation(jaxexport, tmp_path):
 
 
 def test_calls_that_jaxlibs_serializer_writes_are_accepted(jaxexport):
-    golden = DATA.parents[2] / "golden" / "tests.compat.test_programs.test_special_functions" / "0.6.2-cpu"
+    golden = GOLDENS / "tests.compat.test_programs.test_special_functions" / "0.6.2-cpu"
     ended = jaxexport("audit", golden / "artifact.jaxexport", code=0)
     assert "ok    mhlo.erf (CHLO operation) is written by jaxlib's own serializer" in ended.out
 
@@ -182,6 +183,38 @@ def test_audit_names_runtimes_that_do_not_run_the_artifact(jaxexport, tmp_path):
     assert ": @main is not what the envelope says, does not run in tensorflow 2.21.0, written by" in first
     fine = jaxexport("audit", DATA / "0.9.2" / "mlp.jaxexport", "--readers", runtimes, code=0)
     assert "does not run" not in fine.out
+
+
+NOT_LOADED = [
+    (
+        "test_shardings.test_two_devices/0.12.0.1-cpu",
+        "iree==3.13.0",
+        "cannot load it: iree 3.13.0 does not parse the s",
+    ),
+    (
+        "test_symbolic_shapes.test_one_dimension/0.12.0.1-cpu",
+        "tensorflow==2.21.0",
+        "cannot load it: tensorflow 2.21.0 h",
+    ),
+    ("test_programs.test_random/0.12.0.1-cpu", "iree==3.12.0", "cannot load it: iree 3.12.0 does not parse "),
+    ("test_shardings.test_two_devices/0.6.2-cpu", "iree==3.13.0", "does not run it: it runs artifacts for one device"),
+    ("test_linear_algebra.test_svd/0.12.0.1-cpu", "0.9.2", "cannot load it: "),
+    ("test_linear_algebra.test_svd/0.12.0.1-cpu", "0.11.1", ""),
+    ("test_conventions.test_version_9/0.9.2-cpu", "tensorflow==2.21.0", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "reader", "reason"), NOT_LOADED, ids=range(len(NOT_LOADED)))
+def test_audit_says_what_inspect_says_of_a_reader(jaxexport, name, reader, reason):
+    """A runtime that does not load an artifact is a problem; a jaxlib that does not is a note beside its promise."""
+    artifact = GOLDENS / f"tests.compat.{name}" / ARTIFACT
+    of_runtime = "==" in reader
+    inspected = jaxexport("inspect", artifact, "--readers", reader, code=1 if reason else 0)
+    audited = jaxexport("audit", artifact, "--readers", reader, code=1 if reason and of_runtime else 0)
+    title = reader.replace("==", " ") if of_runtime else f"jaxlib {reader}"
+    assert reason.partition(":")[0] in inspected.out
+    assert (f"  {'FAIL' if of_runtime else 'note'}  {title} {reason}" in audited.out) is bool(reason)
+    assert (f": does not run in {title}, " in audited.out) is bool(reason and of_runtime)
 
 
 def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_path):

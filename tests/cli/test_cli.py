@@ -76,7 +76,7 @@ def test_the_error_names_the_folder_where_pytest_writes_goldens(command, file, t
     )
 
 
-def test_each_of_several_errors_starts_on_a_line_of_its_own(jaxexport, project):
+def test_each_of_several_errors_starts_on_a_new_line(jaxexport, project):
     (project / "export_compat.yaml").write_text("windows:\n  backwards: 1\n  forwards: 2\n")
     for command in (["policy", "check"], ["matrix"]):
         unknown = [line.partition(": unknown key")[0] for line in jaxexport(*command, code=2).err.splitlines()]
@@ -336,7 +336,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as its golden.yaml lists it\n", "")
 
 
-def test_verify_with_names_of_goldens_checks_only_those(jaxexport, project):
+def test_verify_checks_only_the_goldens_that_are_named(jaxexport, project):
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.9.2"))
     damaged = project / "golden" / "t.test_g" / "0.9.2-cpu"
     (damaged / INPUTS).write_bytes(b"")

@@ -76,7 +76,7 @@ def test_a_symbolic_link_to_itself_is_bad_input(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_unforeseen_error_has_an_exit_code_of_its_own(ends, words):
+def test_an_unforeseen_error_ends_with_code_70_and_a_traceback(ends, words):
     ended = ends(words, ZeroDivisionError("what nobody \x1b[2J foresaw"))
     assert (ended.code, ended.out) == (UNFORESEEN, "")
     assert "unexpected ZeroDivisionError: there is no result" in ended.err

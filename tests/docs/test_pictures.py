@@ -27,7 +27,7 @@ def test_every_picture_is_on_a_page_of_the_docs():
     assert [name for name in sorted(stored) if f"images/{name}" not in text] == [], "git ignores those of the site"
 
 
-def test_the_command_that_renews_screenshots_runs_all_of_them():
+def test_each_test_that_saves_a_screenshot_has_picture_in_its_name():
     texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")]
     made = [name for text in texts for name in re.findall(r"def (test_\w+)\([^)]*\bsave\b[^)]*\)", text)]
     assert len(made) >= 6

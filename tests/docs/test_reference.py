@@ -165,7 +165,7 @@ def test_a_schema_is_current_and_describes_each_field(name):
     assert [key for key, field in fields.items() if not field.get("description")] == []
 
 
-def test_the_printed_schema_is_the_committed_one():
+def test_the_printed_schema_equals_the_committed_file():
     assert policy_schema_file() == (ROOT / "schema" / "policy.schema.json").read_bytes()
 
 

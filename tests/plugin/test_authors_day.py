@@ -467,7 +467,7 @@ def test_review_without_a_terminal_or_dry_run_with_prune_is_refused(words, messa
     ("value", "hint"),
     [("mising", " Did you mean 'missing'?"), ("dry_run", " Did you mean 'dry-run'?"), ("yes", ""), ("", "")],
 )
-def test_an_unknown_value_of_update_goldens_names_the_known_ones(value, hint, projects):
+def test_the_error_for_an_unknown_update_mode_names_the_known_modes(value, hint, projects):
     run = projects(test_a="def test_plain(): pass\n").pytest(f"--update-goldens={value}")
     assert run.code == pytest.ExitCode.USAGE_ERROR
     known = "--update-goldens=missing, --update-goldens=dry-run, --update-goldens=review"

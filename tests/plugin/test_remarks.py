@@ -129,7 +129,7 @@ def test_a_constant_that_jax_cuts_to_32_bits_is_named(written):
     assert line.startswith("BIG, which the function closes over, is int64 and holds 1099511627776, which int32 cannot")
 
 
-def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):
+def test_a_saturated_output_is_named_and_a_one_hot_output_is_not(written):
     (line,) = remarks_on(written, "test_saturated")
     assert line == (
         "result['weights']: all 128 elements are 0 or 1, the bounds of a softmax: "

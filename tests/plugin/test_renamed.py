@@ -130,7 +130,7 @@ def test_a_renamed_test_that_fits_two_cases_gets_no_suggestion(project):
     assert hints(project.pytest()) == []
 
 
-def test_an_update_suggests_the_rename_too(project, jaxexport, monkeypatch):
+def test_an_update_suggests_the_rename_of_a_golden_it_wrote_again(project, jaxexport, monkeypatch):
     """The golden just written equals the old one, so nothing has to be deleted."""
     project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)

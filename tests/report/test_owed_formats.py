@@ -118,7 +118,7 @@ def test_advised_commands_have_the_policy_of_the_run(made_by, options, end):
     assert "--policy" not in shown["reproduce"], "results have their own commands"
 
 
-def test_advice_names_a_results_folder_that_is_not_the_usual_one():
+def test_advice_names_a_results_folder_other_than_the_default():
     run = SimpleNamespace(plan=None, options="", folder=Path("out"))
     text = "`jaxexport can-i-deploy` names it; `jaxexport matrix` and `jaxexport audit t.f/0.9.2-cpu --policy p` do not"
     assert with_asked(text, asked_of(run)) == text.replace("can-i-deploy`", "can-i-deploy --results out`")

@@ -93,7 +93,7 @@ def test_cells_have_their_costs_and_times():
     assert (second["figures"], {*second["timings"].values()}) == ("", {None})
 
 
-def test_wrong_numbers_are_shown_with_the_expected_ones(page):
+def test_wrong_numbers_are_shown_with_the_expected_numbers(page):
     *errors, elements = next(
         cell["numbers"].values() for cell in cells_of(page) if cell["state"]["verdict"] == "numerics"
     )

@@ -172,7 +172,7 @@ def test_all_squares_are_one_tab_stop(broken):
     assert [square.get("tabindex") for square in squares(broken)] == ["0", *["-1"] * (5 * 17 - 1)]
 
 
-def test_the_map_as_a_file_has_its_own_colours_and_no_links():
+def test_the_map_as_a_file_defines_its_colours_and_has_no_links():
     picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture

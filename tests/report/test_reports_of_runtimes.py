@@ -150,7 +150,7 @@ def test_the_same_message_in_two_runtimes_is_two_causes():
     assert [cause.readers for cause in causes] == [("0.11.0", "0.12.0.1"), ("tensorflow==2.21.0",)]
 
 
-def test_a_change_in_a_runtime_is_dated_by_its_own_releases():
+def test_a_change_in_a_runtime_is_dated_by_releases_of_that_runtime():
     """Only a tensorflow release that was not run counts as a gap between two of them; a jaxlib does not."""
     numerics = {"verdict": Verdict.NUMERICS, "judgement": Judgement.BROKEN}
     releases = [("2.19.1", "2026-04-30"), ("2.20.0", "2026-08-13"), ("2.21.0", "2026-11-05")]

@@ -50,7 +50,7 @@ def test_a_file_that_does_not_parse_has_line_1(project):
     assert source_line("tests/test_b.py::test_f", project).line == 1
 
 
-def test_a_folder_outside_a_repository_is_its_own_root(tmp_path):
+def test_outside_a_repository_paths_are_relative_to_the_folder(tmp_path):
     (tmp_path / "test_a.py").write_text(SOURCE)
     assert source_line("test_a.py::test_f", tmp_path).file == "test_a.py"
 

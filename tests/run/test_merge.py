@@ -128,7 +128,7 @@ def test_judging_no_shard_is_incomplete_and_says_why(name, message, tmp_path, mo
 
 
 @pytest.mark.parametrize("given", [1, 2, 3])
-def test_merging_one_shard_names_the_missing_ones(shards, given):
+def test_merging_a_single_shard_names_the_missing_shards(shards, given):
     merged = merge_shards([shards[given - 1]])
     others = [f"{index}/{COUNT}" for index in (1, 2, 3) if index != given]
     assert [*map(str, merged.summary.missing_shards)] == others

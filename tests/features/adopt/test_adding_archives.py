@@ -55,7 +55,7 @@ def stored() -> dict[str, Golden]:
     return {golden.id: golden for golden in GoldenStore(Path("golden")).goldens()}
 
 
-def test_each_artifact_becomes_a_golden_of_its_own_case(archive, add):
+def test_each_artifact_becomes_a_golden_of_a_separate_case(archive, add):
     (archive / "attention").mkdir()
     for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
         shutil.copy(MLP / name, archive / "attention")

@@ -213,7 +213,7 @@ def test_the_proposed_upgrade_runs_all_goldens_of_the_target(store_two, ask, jax
         )
 
 
-def test_an_upgrade_that_breaks_other_goldens_names_them(store_two, ask, jaxexport):
+def test_an_upgrade_names_other_goldens_that_it_would_break(store_two, ask, jaxexport):
     store_two(ran(Verdict.PASS, "0.10.2"), ran(Verdict.CRASH, "0.10.2", case=OTHER, **LATER_CRASH))
     for ended in (jaxexport("can-i-deploy", "--to", "serving", code=1), ask(CASE, "serving", code=1)):
         assert (
@@ -235,7 +235,7 @@ def test_an_upgrade_avoids_releases_that_put_passing_goldens_in_doubt(project, j
     assert "serving from jaxlib 0.9.2 to 0.11.1 (foreseen, not run yet)" in out
 
 
-def test_a_release_that_passed_is_preferred_to_a_forecast_one(ask):
+def test_a_release_that_passed_is_preferred_to_a_forecast_pass(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", code=1)
@@ -350,7 +350,7 @@ def test_export_with_an_older_jaxlib_is_advised_only_for_newer_writers(project, 
     assert f"Conversion does not help: {OTHER}/{writer}-cpu. Export again with jaxlib {how}." in out
 
 
-def test_each_reason_for_an_answer_no_has_its_own_advice(project, jaxexport):
+def test_the_advice_for_an_answer_no_depends_on_the_reason(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
     store = GoldenStore(project / "golden")
     envelope = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport").envelope

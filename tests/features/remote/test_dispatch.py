@@ -90,7 +90,7 @@ def test_a_job_carries_its_goldens_to_another_machine(goldens, here, tmp_path):
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
 
 
-def test_in_a_remote_job_a_users_comparator_has_its_own_process(goldens, here, tmp_path):
+def test_a_remote_job_runs_a_users_comparator_in_a_separate_process(goldens, here, tmp_path):
     (tmp_path / "our_checks.py").write_text(
         "import sys\ndef f(expected, actual): return 'wrong'\ndef ends(*_): sys.exit(0)\n"
     )

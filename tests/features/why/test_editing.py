@@ -97,7 +97,7 @@ def test_a_value_becomes_an_argument_and_its_operations_are_removed(editor, edit
     assert [(source.operation, source.type) for source in summary.arguments] == [(case[1], ((4,), "float32"))]
 
 
-def test_a_result_is_dropped_with_its_own_operations(edited):
+def test_a_dropped_result_takes_along_operations_only_it_needs(edited):
     summary, text = edited(BRANCH, ("result", 0))
     assert [source.was for source in summary.results] == [1]
     assert "concatenate" not in text

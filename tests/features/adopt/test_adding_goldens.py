@@ -383,7 +383,7 @@ def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
     ("words", "code", "message"),
     [
         (["--without-outputs", "no TPU here"], 0, ""),
-        ([], 2, "expected either --outputs NPZ, or --without-outputs REASON"),
+        ([], 2, "its outputs, found none. The artifact was exported for"),
         (["--without-outputs", "why", "--outputs", KERNEL / "inputs.npz"], 2, "expected either --outputs NPZ, or"),
     ],
 )

@@ -121,9 +121,9 @@ class GoldenChecking:
             self._test.fail(
                 f"{_what_differs(lines[0])} than its golden by jaxlib {then.writer.jaxlib} "
                 f"(built {then.writer.built}) in {reference.folder}:\n"
-                + "\n".join([*lines, *flags, *differing, *more_seeds])
+                + "\n".join([*lines, *flags, *differing])
                 + f"\nIf the change is intended: {self._test.remedy}\n"
-                "Goldens by other writers are not changed: they represent what is deployed."
+                + "\n".join(["Goldens by other writers are not changed: they represent what is deployed.", *more_seeds])
             )
         return "".join(export[:1]), differs_again
 
@@ -143,10 +143,10 @@ class GoldenChecking:
         return other
 
     def _more_seeds(self) -> str:
-        """Return a text that says that other hash seeds give the same export, and which command tries more seeds."""
+        """Return the command that tries more hash seeds, and to whom it is of use: who has changed nothing."""
         return (
-            f"{self._second.other_seeds} processes with other hash seeds export what this one does. If you changed "
-            f"nothing, try {MORE_SEEDS}; if none passes, the export has changed: "
+            f"If you changed nothing, the hash seed may have changed the export. {self._second.other_seeds} other "
+            f"seeds do not restore it; this tries {MORE_SEEDS}, until the test passes:\n"
             f"{try_more_seeds(self._test.command())}"
         )
 

@@ -64,8 +64,8 @@ def judge(
     shard that is missing or did not finish makes the run incomplete, also where only one is given. One that is given
     twice is refused, and so are shards of different plans, or of two commits.
 
-    Results count only with all that decided their verdicts: a run by another version of this program, or by another
-    comparator, package of readers or variable, is refused.
+    Results count only with all that decided their verdicts: a run by another version of this program, or by other
+    tolerances, `numbers`, comparators, packages of readers or variables, is refused.
 
     What is promised on the day of the judgement and was never run makes it incomplete too.
 

@@ -27,7 +27,7 @@ def policy_group() -> None:
 
 @policy_group.command("docs/reference/policy.md", "jaxexport policy init")
 @click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: golden]")
-@click_options.dry_run_option("Only print the policy.")
+@click_options.dry_run_option("Only print it, even beside another.")
 def init(goldens: str | None, dry_run: bool) -> None:
     """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
 
@@ -39,7 +39,7 @@ def init(goldens: str | None, dry_run: bool) -> None:
     from export_core.policy.model import policy_schema_file
     from export_core.report.first_policy import first_policy
 
-    if (present := load.policy_file(Path())) is not None:
+    if (present := load.policy_file(Path())) is not None and not dry_run:
         raise PolicyError(
             f"{present}: this project already has a policy. Nothing was written; `jaxexport policy show` shows every "
             "value in use."

@@ -298,7 +298,7 @@ class Judgement(StrEnum):
             kind=FindingKind("outside the window", 5),
         ),
     )
-    """A cell outside the window fails, or was not run."""
+    """A cell outside the window fails, or was not run and is not required."""
     BONUS = (
         "bonus",
         JudgementFacts(

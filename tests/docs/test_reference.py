@@ -51,6 +51,26 @@ def test_every_generated_part_is_on_exactly_one_page():
     assert Counter(name for page in pages() for name in parts_of(page.read_text(encoding="utf-8"))) == Counter([*PARTS])
 
 
+def test_judgements_of_verdicts_are_those_without_policy():
+    (row,) = (line for line in PARTS["verdicts"]().splitlines() if line.startswith("| `not_run`"))
+    assert row.endswith("| incomplete | incomplete |")
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ("docs/how-to/choose-tolerances.md", "run the matrix again: `jaxexport judge` refuses changed rules"),
+        ("docs/reference/policy.md", "A change needs a new `jaxexport matrix`"),
+        (
+            "export_core/cli/judge.py",
+            "tolerances, `numbers`, comparators, packages of readers or variables, is refused",
+        ),
+    ],
+)
+def test_the_page_says_that_a_new_rule_needs_a_new_run(page, says):
+    assert says in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
 def test_every_schema_is_on_one_page():
     linked = [
         name

@@ -64,6 +64,7 @@ def test_init_never_overwrites_a_policy(jaxexport, cwd, name):
     text = "[tool.jaxexport]\n" if name == "pyproject.toml" else "goldens: mine\n"
     (cwd / name).write_text(text)
     assert_bad_input(jaxexport("policy", "init"), f"{name}: this project already has a policy. Nothing was written")
+    assert "reason" in jaxexport("policy", "init", "--dry-run", code=0).out, "it only prints"
     assert [(path.name, path.read_text()) for path in cwd.iterdir()] == [(name, text)]
 
 

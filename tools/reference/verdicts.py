@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from export_core.base.exit_code import ExitCode
-from export_core.matrix.verdicts import VERDICTS, Judgement, Verdict
+from export_core.judge.judgement import judge_verdict
+from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
@@ -13,10 +14,14 @@ from tools.reference.schema_fields import members
 
 
 def verdicts() -> str:
-    """Return a table of the verdicts, each with its meaning and its judgement inside and outside the window."""
+    """Return a table of the verdicts, each with its meaning and its judgement inside and outside the window.
+
+    The judgements are those of a policy that has no key about them.
+    """
     docs = field_docs(Verdict)
     rows = [
-        (code(verdict), docs[verdict.name], VERDICTS[verdict].inside, VERDICTS[verdict].outside) for verdict in Verdict
+        (code(verdict), docs[verdict.name], *(judge_verdict(verdict, promised=inside) for inside in (True, False)))
+        for verdict in Verdict
     ]
     return table(("verdict", "what", "judgement inside the window", "outside"), rows)
 

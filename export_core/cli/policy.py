@@ -75,7 +75,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     """Check the policy; list its expired entries, and those that match no golden here and no release.
 
     Exit codes: 0 no problems found, or warnings only; 2 the policy or a golden's build date has errors; 3 no golden
-    calls a target that --stable-targets names; 4 an entry has expired.
+    calls a target that --stable-targets names; else 4 an entry has expired.
     """
     from export_core.base.exit_code import ExitCode
     from export_core.goldens import GoldenStore

@@ -246,6 +246,18 @@ def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
     )
 
 
+def test_an_uncalled_target_outranks_an_expired_entry(jaxexport, cwd):
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.12.0.1"))
+    days = "added: 2026-10-01, expires: 2026-11-01"
+    (cwd / "export_compat.yaml").write_text(
+        f"quirks: [{{case: t.a, writer: 0.12.0.1, rtol: 0.1, reason: x, owner: me, issue: '#1', {days}}}]\n"
+    )
+    words = ("policy", "check", "--as-of", "2026-12-01")
+    assert "1 expired" in jaxexport(*words, code=4).out
+    assert "1 expired" in jaxexport(*words, "--stable-targets", "lapack_*", code=3).out
+    assert "names; else 4 an entry has expired" in " ".join(jaxexport("policy", "check", "--help").out.split())
+
+
 def test_check_names_deployment_targets_that_have_ended(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]")
     assert "1 deployment target (serving: ended)" in jaxexport("policy", "check", "--as-of", "2026-12-01").out

@@ -265,7 +265,7 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     if one is found.
 
     Exit codes: 0 reduced, 2 bad input, 3 it does not fail here, or no environment could be built. Ctrl-C leaves the
-    smallest program so far in DIR, with exit code 130.
+    smallest program so far in DIR, with 130.
     """
     from collections import Counter
 

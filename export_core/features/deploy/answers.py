@@ -26,7 +26,7 @@ from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts
+from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts, shardings_in_the_way
 from export_core.matrix import Verdict
 from export_core.matrix.forecasts import in_words
 from export_core.matrix.reproduce_command import longer_limit
@@ -476,16 +476,20 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
             "or leave their cases out of the target's `cases`."
         )
     done = {subject.name for subject in elsewhere}
-    # Why the target cannot take it comes before how it fails elsewhere.
-    calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
-    if calling:  # A conversion for it is refused, and any other export would call the same functions.
-        names = few([subject.name for subject in calling])
-        yield f"Calls what only jax registers: {names}. Compute with operations that need none, and export again."
-        done |= {subject.name for subject in calling}
-    # What to do about a known issue, and the artifacts that show it: those that a conversion may help apart.
-    known = dict[tuple[str, bool], tuple[str, list[str]]]()
     convert = f"`jaxexport convert FILE --for {target.release} -o OUT`"
     convert = with_asked(convert, asked_in(option_words(question.project)))
+    # Why the target cannot take it comes before how it fails elsewhere.
+    calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
+    replacing = convert.replace(" -o OUT", " --replace-custom-calls -o OUT", 1)
+    # A conversion that keeps these calls is refused, and any other export would call the same functions.
+    for is_replaced, instead in ((False, ""), (True, f", or try {replacing}")):
+        if own := [one for one in calling if _conversion_may_help(one, target, question) is is_replaced]:
+            names = few([subject.name for subject in own])
+            todo = f"Compute with operations that need none, and export again{instead}."
+            yield f"Calls what only jax registers: {names}. {todo}"
+            done |= {subject.name for subject in own}
+    # What to do about a known issue, and the artifacts that show it: those that a conversion may help apart.
+    known = dict[tuple[str, bool], tuple[str, list[str]]]()
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
             file = subject.golden.artifact if subject.golden else subject.file
@@ -498,12 +502,12 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         yield f"Fails in a known way: {few(names_of)}. {todo}{f' Or try {convert}.' if says else ''}"
         done |= {*names_of}
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
-    own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
-    if own:
-        folders = [question.folders.get(place_of(result)) for result in own.values()]
-        commands = [f"`{explain_command(*pair)}`" for pair in zip(own.values(), folders, strict=True)]
-        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
-        done |= own.keys()
+    in_writer = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
+    if in_writer:
+        folders = [question.folders.get(place_of(result)) for result in in_writer.values()]
+        commands = [f"`{explain_command(*pair)}`" for pair in zip(in_writer.values(), folders, strict=True)]
+        yield f"Fails in the release that wrote it: {few([*in_writer])}. To see why: {few(commands)}."
+        done |= in_writer.keys()
     rewritten = [one for one in failing if one.name not in done and _is_rewritten(one, question)]
     if rewritten := [one for one in rewritten if _conversion_may_help(one, target, question)]:
         command = f"`jaxexport convert ORIGINAL --for {target.release} -o OUT`"
@@ -557,6 +561,8 @@ def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Q
         return False
     reader = find_reader(target.release, question.terms, question.calendar)
     known = forecast(subject.artifact, reader, target.platform)
+    if known.spoiled.answer != NO and shardings_in_the_way(subject.artifact, reader):
+        return True
     targets = [call.target for call in subject.artifact.custom_calls]
     return conversion_may_help(in_words(known.spoiled), reader.release, targets, question.terms.allow)
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import OF_DEVICES, only_jax
+from export_core.artifact.audit import OF_DEVICES, WITH_XLA, only_jax, targets_of_jax
 from export_core.artifact.readers import CONVERSION, LoadResult, Reader, advises_conversion, loads, without_conversion
 from export_core.base.named_tuple import TYPE_CHECKING, NamedTuple
 from export_core.base.text import few
@@ -29,7 +29,7 @@ from export_core.knowledge.concerns import (
 )
 from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured, stand_ins_of
-from export_core.knowledge.replaced_calls import lapack_is_replaced
+from export_core.knowledge.replaced_calls import lapack_is_replaced, why_not_replaced
 from export_core.releases.names import parts_of
 from export_core.releases.stable_targets import stable_targets
 
@@ -229,6 +229,8 @@ def forecasts(
         consumer.built.append(release.built)
     for consumer in consumers.values():
         consumer.answer()
+        if consumer.name != "jaxlib":
+            _say_where_a_conversion_helps(artifact, consumer.forecasts, platform)
     converted = about.converted if refused else about
     for family, known_refused in refused.items():
         if (consumer := consumers.get((family, ""))) is None or consumer.about is not converted or consumer.settings:
@@ -248,14 +250,50 @@ def _say_where_no_conversion_helps(artifact: Artifact, refused: Sequence[Forecas
             known.by_bytes = without_conversion(known.by_bytes, then.in_words, why)
 
 
+def _say_where_a_conversion_helps(artifact: Artifact, loaded: Sequence[Forecast], platform: str) -> None:
+    """Add the advice to convert to forecasts of readers that fail only because of the artifact's shardings.
+
+    The readers load the artifact, and are releases of a runtime that is not jaxlib.
+    """
+    readers = [known.reader for known in loaded if known.spoiled.answer == NO]
+    if not readers or not shardings_in_the_way(artifact, readers[0]):  # The same for all releases of a runtime.
+        return
+    failing = (known for known in loaded if known.spoiled.answer == NO)
+    for known, then in zip(failing, forecasts_when_converted(artifact, readers, platform), strict=True):
+        if then.spoiled.answer != NO:
+            advice = known.reader.instead("")
+            known.answers = tuple(_with_advice(each, advice) for each in known.answers)
+
+
+def _with_advice(answer: Answer, advice: str) -> Answer:
+    """Return an answer with advice at the end of its last reason, if the answer is `NO`."""
+    if answer.answer != NO:
+        return answer
+    *others, last = answer.reasons
+    todo = "" if CONVERSION.rstrip() in last.todo else last.todo
+    return Answer(NO, (*others, last._replace(text=last.text + advice, todo=todo)))
+
+
+def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
+    """Return whether shardings keep a runtime without XLA from running an artifact, so that a conversion removes them.
+
+    StableHLO's interpreter, for example, reads them and does not run them. Even on one device jax writes shardings for
+    PRNG keys: Shardy's, or the custom call `Sharding`.
+    """
+    if not reader.release.runtime or reader.release.family in WITH_XLA:
+        return False
+    has_calls = any(call.target == "Sharding" for call in artifact.custom_calls)
+    return has_calls or any("sdy" in module.dialects for module in artifact.modules)
+
+
 def conversion_may_help(
     forecast_text: str, release: ReleaseOfReader, targets: Iterable[str], allow: Collection[str] = ()
 ) -> bool:
     """Return whether converting an artifact that failed in a reader may make it work there.
 
     It may not if the reader was expected to run the artifact. If the forecast says that another runtime does not run
-    it, the forecast has to advise a conversion. For a jaxlib, it must be possible to replace the calls of LAPACK that
-    this jaxlib does not run.
+    it, the forecast has to advise a conversion; if that runtime compiles with XLA, what only jax registers must be
+    replaceable instead. For a jaxlib, the calls of LAPACK that it does not run must be replaceable.
 
     Args:
         forecast_text: The forecast's answer with its reasons, as in a result; "" if no forecast was made.
@@ -265,6 +303,9 @@ def conversion_may_help(
     """
     answer, _, reasons = forecast_text.partition(": ")
     if release.runtime and answer == NO:
+        calls = [target for target in targets_of_jax(targets) if target not in allow]
+        if calls and release.family in WITH_XLA:
+            return not why_not_replaced(calls, release)
         return CONVERSION in reasons
     return answer not in (YES, YES_BUT) and (bool(release.runtime) or lapack_is_replaced(targets, release, allow))
 

@@ -46,6 +46,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import ALL
 from export_core.policy.known_issues import KnownIssue, source_of, todo_about
 from export_core.policy.model import left_out_sentences
+from export_core.readers.cell import FOR_ONE_DEVICE, has_devices_for
 from export_core.readers.errors import STILL_STARTS
 from export_core.readers.worker.protocol import Stage
 from export_core.releases.names import title_of
@@ -336,6 +337,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return more_time(example)
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
+    if not any(has_devices_for(one.reader, one.devices) for one in group):
+        return FOR_ONE_DEVICE
     if advice := only_in_jax(group):
         return advice
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step

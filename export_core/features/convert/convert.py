@@ -17,10 +17,11 @@ from export_core.base.errors import InfrastructureFault
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
-from export_core.knowledge import NO, forecast
+from export_core.knowledge import NO, forecast, shardings_in_the_way
 from export_core.knowledge.replaced_calls import INITIALIZED_SINCE, initializes_lapack, why_not_replaced
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
+from export_core.readers.cell import FOR_ONE_DEVICE
 from export_core.releases import Calendar, ReleaseError
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import version_numbers
@@ -163,7 +164,7 @@ def _calls_to_replace(
     if release.runtime and artifact.devices > 1:
         raise ConversionRefused(
             f"{refusal}: the artifact is for {artifact.devices} devices, and {release.title} is called with one. "
-            "Export the function for one device."
+            f"{FOR_ONE_DEVICE}"
         )
     if DOTS_CRASH.fullmatch(release.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
         raise ConversionRefused(
@@ -299,18 +300,6 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
                     "(https://github.com/jax-ml/jax/issues/29610)."
                 )
     return problems
-
-
-def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
-    """Return whether shardings keep a runtime without XLA from running an artifact.
-
-    StableHLO's interpreter, for example, reads them and does not run them. Even on one device jax writes shardings for
-    PRNG keys: Shardy's, or the custom call `Sharding`.
-    """
-    if not reader.release.runtime or reader.release.family in WITH_XLA:
-        return False
-    has_calls = any(call.target == "Sharding" for call in artifact.custom_calls)
-    return has_calls or any("sdy" in module.dialects for module in artifact.modules)
 
 
 def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:

@@ -26,7 +26,7 @@ from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts
+from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts, shardings_in_the_way
 from export_core.matrix import Verdict
 from export_core.matrix.forecasts import in_words
 from export_core.matrix.reproduce_command import longer_limit
@@ -37,6 +37,7 @@ from export_core.policy.known_issues import KnownIssue, todo_about
 from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
 from export_core.policy.run_options import RESULTS, CellOptions, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
+from export_core.readers.cell import FOR_ONE_DEVICE
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
@@ -70,8 +71,8 @@ class Deployment(msgspec.Struct, frozen=True):
     `policy`."""
     folder: str = ""  # The folder of the stored run, if its `results` are the evidence.
     since: str = ""
-    """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty if not
-    known."""
+    """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty unless a
+    stored run passed in the release before."""
     upgrade_to: str = ""
     """If the answer is no: the first later release in which a stored run passed, or in which it may run if `foreseen`;
     empty if none is known. Releases before it that were not run may run it too."""
@@ -209,7 +210,7 @@ class _Outlook:
         """Return in which releases the failure of an artifact begins and ends, given a release in which it fails.
 
         Returns the first failing release, the first later release that works, and whether the latter is only forecast.
-        A release is "" if it is not known.
+        A release is "" if it is not known: the first failing one unless a stored run passed in the release before it.
         """
         if not self.works:
             return "", "", False
@@ -217,7 +218,7 @@ class _Outlook:
         here = versions.index(release)
         # The deployment target's own release fails: a stored result or the artifact's bytes show it.
         good = [number for number in range(here) if self.works[versions[number]] is not False]
-        since = versions[good[-1] + 1] if good and self.works[versions[good[-1]]] else ""
+        since = versions[good[-1] + 1] if good and versions[good[-1]] in self.ran_in else ""
         later = next((name for name in versions[here + 1 :] if self.works[name]), "")
         return since, later, bool(later) and later not in self.ran_in
 
@@ -476,16 +477,24 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
             "or leave their cases out of the target's `cases`."
         )
     done = {subject.name for subject in elsewhere}
-    # Why the target cannot take it comes before how it fails elsewhere.
-    calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
-    if calling:  # A conversion for it is refused, and any other export would call the same functions.
-        names = few([subject.name for subject in calling])
-        yield f"Calls what only jax registers: {names}. Compute with operations that need none, and export again."
-        done |= {subject.name for subject in calling}
-    # What to do about a known issue, and the artifacts that show it: those that a conversion may help apart.
-    known = dict[tuple[str, bool], tuple[KnownIssue, list[Subject]]]()
+    on_several = [one for one in failing if target.reader and one.name not in done and one.artifact.devices > 1]
+    if on_several:
+        yield f"Made for several devices: {few([one.name for one in on_several])}. {FOR_ONE_DEVICE}"
+        done |= {one.name for one in on_several}
     convert = f"`jaxexport convert FILE --for {target.release} -o OUT`"
     convert = with_asked(convert, asked_in(option_words(question.project)))
+    # Why the target cannot take it comes before how it fails elsewhere.
+    calling = [each for each in failing if target.reader and each.name not in done and calls_of_jax(each.artifact)]
+    replacing = convert.replace(" -o OUT", " --replace-custom-calls -o OUT", 1)
+    # A conversion that keeps these calls is refused, and any other export would call the same functions.
+    for is_replaced, instead in ((False, ""), (True, f", or try {replacing}")):
+        if own := [one for one in calling if _conversion_may_help(one, target, question) is is_replaced]:
+            names = few([subject.name for subject in own])
+            todo = f"Compute with operations that need none, and export again{instead}."
+            yield f"Calls what only jax registers: {names}. {todo}"
+            done |= {subject.name for subject in own}
+    # What to do about a known issue, and the artifacts that show it: those that a conversion may help apart.
+    known = dict[tuple[str, bool], tuple[KnownIssue, list[Subject]]]()
     for subject in failing:
         if subject.name not in done and (issue := _issue_of(subject, target, question)):
             converts = not _may_load(subject, target, question) and _conversion_may_help(subject, target, question)
@@ -499,12 +508,12 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
         yield f"Fails in a known way: {few(names_of)}. {todo}{f' Or try {convert}.' if says else ''}"
         done |= {*names_of}
     taken = [subject for subject in failing if subject.name not in done and not _is_forecast(subject, target, question)]
-    own = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
-    if own:
-        folders = [question.folders.get(place_of(result)) for result in own.values()]
-        commands = [f"`{explain_command(*pair)}`" for pair in zip(own.values(), folders, strict=True)]
-        yield f"Fails in the release that wrote it: {few([*own])}. To see why: {few(commands)}."
-        done |= own.keys()
+    in_writer = {subject.name: result for subject in taken if (result := _in_own_writer(subject, question))}
+    if in_writer:
+        folders = [question.folders.get(place_of(result)) for result in in_writer.values()]
+        commands = [f"`{explain_command(*pair)}`" for pair in zip(in_writer.values(), folders, strict=True)]
+        yield f"Fails in the release that wrote it: {few([*in_writer])}. To see why: {few(commands)}."
+        done |= in_writer.keys()
     rewritten = [one for one in failing if one.name not in done and _is_rewritten(one, question)]
     if rewritten := [one for one in rewritten if _conversion_may_help(one, target, question)]:
         command = f"`jaxexport convert ORIGINAL --for {target.release} -o OUT`"
@@ -558,6 +567,8 @@ def _conversion_may_help(subject: Subject, target: DeploymentTarget, question: Q
         return False
     reader = find_reader(target.release, question.terms, question.calendar)
     known = forecast(subject.artifact, reader, target.platform)
+    if known.spoiled.answer != NO and shardings_in_the_way(subject.artifact, reader):
+        return True
     targets = [call.target for call in subject.artifact.custom_calls]
     return conversion_may_help(in_words(known.spoiled), reader.release, targets, question.terms.allow)
 

@@ -44,9 +44,10 @@ def test_answers_on_a_runtime_without_results_come_from_its_forecast(project, ja
     assert "cannot be compiled: only jax registers lapack_spotrf_ffi; compute" in out
     alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
     assert "NO: 1 no." in alone.out
-    assert "convert FILE" not in ended.out + alone.out, "a conversion for these runtimes is refused"
+    convert = "`jaxexport convert FILE --for pjrt==0.12.0.1 --replace-custom-calls -o OUT`"
     advice = (
-        f"Calls what only jax registers: {CASE}/0.12.0.1-cpu. Compute with operations that need none, and export again."
+        f"Calls what only jax registers: {CASE}/0.12.0.1-cpu. Compute with operations that need none, and export "
+        f"again, or try {convert}."
     )
     assert advice in " ".join(alone.out.split())
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
@@ -139,6 +140,28 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
     assert "jaxexport convert FILE" not in out
     helps = f"Conversion does not help: {CASE}/0.12.0.1-cpu. Compute with other operations what fails there, and export"
     assert helps in out
+
+
+CONVERTIBLE = [
+    ("iree==3.13.0", "tests.compat.test_programs.test_random/0.6.2-cpu", "this release has no custom call Sharding: "),
+    ("stablehlo==0.12.0.1", "tests.compat.test_dtypes.test_random_key[rbg]/0.9.2-cpu", "ends the interpreter: "),
+]
+
+
+@pytest.mark.parametrize(("reader", "golden", "reason"), CONVERTIBLE)
+def test_a_conversion_that_removes_shardings_is_advised(reader, golden, reason, project, jaxexport):
+    Path("export_compat.yaml").write_text(f"deployed: [{{name: robot, reader: {reader}}}]\n")
+    out = " ".join(jaxexport("can-i-deploy", KEPT.root / golden / ARTIFACT, "--to", "robot", code=1).out.split())
+    assert f"{reason}`jaxexport convert FILE --for {reader} -o OUT`" in out
+    assert "Conversion does not help" not in out
+
+
+@pytest.mark.parametrize("writer", ["0.6.2", "0.12.0.1"], ids=["loaded", "not loaded"])
+def test_an_export_for_one_device_is_advised_for_another_runtime(writer, project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: robot, reader: iree==3.13.0}]\n")
+    file = KEPT.root / "tests.compat.test_shardings.test_two_devices" / f"{writer}-cpu" / ARTIFACT
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", file, "--to", "robot", "--json", code=1).out)["upgrades"]
+    assert upgrade["instead"] == [f"Made for several devices: {file}. Export the function for one device."]
 
 
 def test_a_failure_by_a_known_issue_has_the_advice_of_that_issue(project, jaxexport):

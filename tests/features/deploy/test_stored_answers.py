@@ -221,7 +221,7 @@ def test_a_whole_run_counts_after_a_part_of_it_was_run_again(ask):
 
 
 @pytest.mark.parametrize("before", [None, Verdict.PASS, Verdict.REFUSED])
-def test_since_when_it_fails_is_said_only_if_an_older_release_ran_it(before, project, jaxexport):
+def test_the_first_failing_release_is_named_only_if_an_older_one_ran(before, project, jaxexport):
     """A forecast of `may run` for an older release does not show that it ran there."""
     Path("export_compat.yaml").write_text("deployed: [{name: robot, reader: iree==3.13.0}]\n")
     sharded = KEPT.root / "tests.compat.test_programs.test_random" / "0.6.2-cpu" / ARTIFACT

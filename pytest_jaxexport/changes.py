@@ -291,7 +291,7 @@ def source_difference(
 
 
 def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
-    """Return lines about changed primitives, constants and effects, such as ``primitives: tanh 2 → 3; new: erf 1``."""
+    """Return a line each for changed primitives, constants and effects: ``primitives: tanh 2 → 3; new: erf 1``."""
     if then is None or now is None:
         return []
     lines = []

@@ -170,7 +170,7 @@ class Replayer:
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
         """Return the goldens of a case if they can be replayed ahead of their test; else an empty list.
 
-        They cannot if some are of another test or register Python modules.
+        They cannot if some are of another test or register Python modules, or if this run adds a golden of the case.
         """
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse

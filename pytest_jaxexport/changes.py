@@ -113,7 +113,7 @@ def _changed_leaves(produced: ProducedGolden, reference: Golden) -> dict[str, st
 def changed_settings(now: Manifest, then: Manifest) -> dict[str, tuple[object, object]]:
     """Return the settings of jax that differ from a golden's, as (the golden's value, the present value) by name.
 
-    For a golden by another writer, which may have other defaults, only settings with an environment variable count.
+    For a golden by another writer, which may have other defaults, only settings made by an environment variable count.
     """
     is_own = now.writer.id == then.writer.id
     return {
@@ -172,7 +172,7 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
 
 
 def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
-    """Yield the changes of options, custom calls, factors of noise, checks and leaves, each as a line.
+    """Yield the changes of options, custom calls, factors of matrices, checks and leaves, each as a line.
 
     The golden must be by the same writer, since another one may lower the same function to other custom calls.
     """
@@ -291,7 +291,7 @@ def source_difference(
 
 
 def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
-    """Return lines about changed primitives, constants and effects, such as ``primitives: tanh 2 → 3; new: erf 1``."""
+    """Return a line each for changed primitives, constants and effects: ``primitives: tanh 2 → 3; new: erf 1``."""
     if then is None or now is None:
         return []
     lines = []

@@ -67,7 +67,7 @@ class CollectionListener:
         return report
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Record every collected test, also one that is deselected later."""
+        """Record every collected test, also one that is deselected later, which not every plugin reports."""
         self.collected.tests.add(full_name(item))
 
 
@@ -75,8 +75,8 @@ class CollectionListener:
 class ReportedTests:
     """The facts in the reports of marked tests: which ran, passed or failed, and their cases and platforms.
 
-    `renamed` are unused cases that may be former names of the cases of these tests. `unmarked` are the node ids of
-    tests that passed without a marker.
+    `renamed` are unused cases that may be former names of these tests' cases without goldens. `unmarked` are the node
+    ids of tests that passed without a marker.
     """
 
     tests: set[str] = field(default_factory=set)
@@ -108,7 +108,7 @@ def selected_words(config: pytest.Config) -> list[str]:
 
 
 def why_partial(config: pytest.Config) -> str:
-    """Return in words which option selects only some of the project's tests; "" if all tests are selected.
+    """Return in words which option or path selects only some of the project's tests; "" if all are selected.
 
     Options in the ini file's `addopts` do not count, since every run has them.
     """

@@ -46,7 +46,7 @@ def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) ->
     """Return the policy rule by which `jaxexport matrix` would compare as this run does; None if it does already.
 
     A matrix knows no markers, only the comparison in each golden and the rules of the policy. Tolerances that the
-    comparator does not use are left out of the rule.
+    comparator does not use are left out of the rule, since the policy refuses them.
     """
     numbers = settings.policy.numbers
     for golden in goldens:

@@ -71,7 +71,7 @@ class RunningTest:
 
 
 def deaths_in(tests: Container[str], root: Path) -> list[Death]:
-    """Return the recorded deaths of pytest processes in these tests, given by node ids, below the root directory.
+    """Return the recorded deaths of pytest processes in these tests, given by node ids, in this root directory.
 
     Returned deaths are forgotten. Deaths in other tests stay recorded for a run that has those tests.
     """
@@ -92,7 +92,7 @@ def line_about(death: Death) -> str:
 def _take_death(path: Path, tests: Container[str], root: Path) -> Death | None:
     """Return the death in a record file, and remove the file, if its process died in one of these tests; else None.
 
-    A process that is still alive holds a lock on its file, which then stays.
+    A process that is still alive holds a lock on its file, which then stays. A dead one's record of no test is removed.
     """
     with contextlib.suppress(OSError, NotImplementedError):
         of_root, death = _read(path)

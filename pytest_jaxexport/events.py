@@ -57,7 +57,7 @@ class DeployedCase(AnyEvent):
 
 @final
 class LeftCase(AnyEvent):
-    """The event of a case whose golden is not written again, since the run writes only missing goldens.
+    """The event of a case whose golden by this run's writer stays as it is, since only missing goldens are written.
 
     The test of the case may still fail afterwards.
     """

@@ -21,7 +21,7 @@ _HERE = str(Path(__file__).parent)
 
 
 class Ledger:  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
-    """A record of the calls of `export_golden` in a test, from its setup to the end of its teardown.
+    """A record of the calls of `export_golden`, `also` and `refused` in a test, from setup to the end of teardown.
 
     `called` is whether the test exported anything, and `checked` whether all its exports were checked or written.
     `unheard` collects errors about calls after the teardown, which no report of the test can contain any more.
@@ -88,7 +88,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             raise _failed("\n".join(running) + " when the test ended. Wait for its thread inside the test.")
 
     def require_in_time(self) -> None:
-        """Fail the test if `export_golden` was called after its end, even if the error of that call was caught."""
+        """Fail the test if a call came after its end, even if the error of that call was caught."""
         __tracebackhide__ = True
         with self._lock:
             late = self._late[:]
@@ -112,7 +112,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
 
 
 class RunningCall:  # no generator with contextlib: its frames would be in tracebacks of the user's function
-    """A context manager for a running call of `export_golden`, which reports the call's end to the ledger."""
+    """A context manager for a running call, which reports the call's end to the ledger."""
 
     def __init__(self, ledger: Ledger, call: str) -> None:
         self._ledger = ledger

@@ -107,7 +107,7 @@ def check_updates(words: Sequence[object]) -> None:
 
 
 def request_devices(config: pytest.Config) -> None:
-    """Set XLA_FLAGS to the number of CPU devices in the ini file. XLA reads the variable when jax first uses a device.
+    """Request the ini file's number of CPU devices in XLA_FLAGS, which XLA reads when jax first uses a device.
 
     A number that the user has set already in XLA_FLAGS is not changed.
     """
@@ -142,7 +142,7 @@ def option(config: pytest.Config, name: str) -> tuple[str, object]:
 
 
 def repeated_options(config: pytest.Config) -> tuple[str, ...]:
-    """Return the options of this run, as they are typed, that a command in a message has to repeat."""
+    """Return the options of this run with a value, as they are typed, that a command in a message has to repeat."""
     options = (text.partition("=") for text in _OPTIONS)
     return tuple(
         f"{name}={value}"

@@ -246,7 +246,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _require_answers(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for options of --update-goldens that exclude others, or need a missing terminal."""
+    """Raise `pytest.UsageError` for an --update-goldens that excludes another option, or needs a missing terminal."""
     update = config.getoption("update_goldens")
     option = f"--update-goldens={update}"
     if update in (options.DRY_RUN, options.REVIEW) and config.getoption("prune_goldens"):
@@ -263,7 +263,7 @@ def _require_answers(config: pytest.Config) -> None:
 
 
 class GoldensReporter:
-    """A plugin of pytest that collects the data attached to tests' reports, also by xdist, and writes the summary."""
+    """A plugin of pytest that collects the data attached to reports, also by xdist's workers, and writes a summary."""
 
     def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
         self.unheard = unheard
@@ -321,8 +321,8 @@ class GoldensReporter:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """List or delete unused goldens, and set the exit code of a run that must fail.
 
-        A run fails if a setting was refused, if nothing was written or deleted as an option asks, or if a call came
-        after the end of its test. Unused goldens fail it if the policy says so.
+        A run fails if a setting was refused, if goldens could not be written or deleted as an option asks, or if a call
+        came after its test. Unused goldens fail it if the policy says so.
         """
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -405,7 +405,7 @@ class GoldensReporter:
             self.fails_unused = True
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
-        """Return why a run ended before all collected tests had run; "" if all have run."""
+        """Return why not all tests were collected and run: a refusal, an early end, an error; "" if all were."""
         if self.refused or exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return "the run was refused"
         if session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED:

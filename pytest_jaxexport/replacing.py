@@ -71,7 +71,7 @@ def _in_words(value: Any) -> str:
 
 
 def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Return a line that says how far outputs for the same inputs moved, if within tolerance; empty if equal."""
+    """Return a line that says how far outputs for the same inputs moved within tolerance; empty if not, or if equal."""
     now, then = produced.manifest.files, wanted.golden.manifest.files
     if produced.outputs is None or now.get(OUTPUTS) == then.get(OUTPUTS) or now[INPUTS] != then[INPUTS]:
         return []

@@ -48,7 +48,7 @@ class _Ahead(NamedTuple):
 class Replayer:
     """A replayer of goldens in the interpreter that runs pytest, with one worker for the whole session.
 
-    A thread runs all replays, so that those of the next test run while a test traces its function. A golden with a
+    One thread runs all replays, so that those of the next test run while a test traces its function. A golden with a
     stored outcome of an earlier run is not run again, unless the settings say so. `started_with` are the environment
     variables when pytest began, since test modules may set some when they are imported.
     """
@@ -124,7 +124,7 @@ class Replayer:
         return (ahead and ahead.goldens.result()) or self._verified(case)
 
     def replayed(self, case: str, goldens: Sequence[Golden]) -> Replayed:
-        """Return the results of all goldens of a case, from the replay that `begin` started, or else from a new one.
+        """Return the results of all goldens of a case, from a replay by `begin` or `first_call`, or else a new one.
 
         `goldens` have the comparison of their test.
         """
@@ -170,7 +170,7 @@ class Replayer:
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
         """Return the goldens of a case if they can be replayed ahead of their test; else an empty list.
 
-        They cannot if some are of another test or register Python modules.
+        They cannot if some are of another test or register Python modules, or if this run adds a golden of the case.
         """
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse

@@ -66,7 +66,7 @@ class SecondExport:
     """
 
     def __init__(self, config: pytest.Config, seed: int, flags: Flags) -> None:
-        """Store `flags`, the settings of jax after collection, some of which test files may have made."""
+        """Store `flags`, the settings of jax after collection: test files that it does not import may have set some."""
         self._config = config
         self._flags = flags
         self._seed = str(seed)
@@ -148,8 +148,8 @@ class SecondExport:
     def makes_other_inputs(self, test: str, produced: ProducedGolden) -> bool | None:
         """Return whether the test's example arguments, also those of `also`, differ between the two processes.
 
-        None if the second process has not exported the case. In a `ForkedExport` the last digits may differ for other
-        reasons, so that only False is certain.
+        None if this is not known, such as without a second export. In a `ForkedExport` libraries may add in another
+        order, which changes last digits, so that only False is certain.
         """
         files = produced.manifest.files
         inputs = {name: sha for name, sha in self._exported(test, produced.case.id)[3].items() if name in files}

@@ -32,9 +32,9 @@ class Settings(NamedTuple):
     """The settings of a pytest run: the values of its options and of the ini file, and the policy.
 
     `update` says which goldens to write: none, all, or those that this writer lacks. With `dry_run` they are only
-    shown, with `reviewed` a person is asked about each, and with `noise_later` their noise is not measured. `repeated`
-    are the options that commands in messages repeat. `policy_file` is the file of `policy`, or None if it has no file.
-    `directory` is the folder where pytest was called.
+    shown, with `reviewed` a person is asked about each, and with `noise_later` their noise is not measured now.
+    `repeated` are the options that commands in messages repeat. `policy_file` is the file of `policy`, or None if it
+    has no file. `directory` is the folder where pytest was called.
     """
 
     goldens: Path

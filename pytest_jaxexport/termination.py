@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TerminationListener:
-    """A plugin of pytest that turns the first SIGTERM into a KeyboardInterrupt, so that the summary is still written.
+    """A plugin that turns the first SIGTERM into a KeyboardInterrupt: a run that writes goldens then has its summary.
 
     A run that Ctrl-C has interrupted already ignores the first SIGTERM, which a backfill sends after a Ctrl-C. The
     pytest of a backfill ignores a second SIGTERM, since `timeout` sends one to both. The next SIGTERM ends the process

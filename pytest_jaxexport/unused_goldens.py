@@ -33,8 +33,9 @@ _MAKING_NAMES = {
 def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> list[Golden]:
     """Return the unused goldens: those of tests that do not exist here, or of calls that a test no longer makes here.
 
-    A golden is not unused if this run exports its case, if its test was deselected, skipped, failed or not collected,
-    or if it never had a test. Another machine may still need an unused golden: see `is_gone`.
+    A golden is not unused if this run exports its case, by whichever writer, or if it never had a test. Nor is it if
+    its test was deselected, skipped or failed, or the test's file was not collected. Another machine may still need an
+    unused golden: see `is_gone`.
 
     Raises `GoldenError` for a golden that cannot be read.
     """
@@ -259,7 +260,8 @@ def _renamed_before(
     """Yield pairs of an unused case and the used case that it may have been renamed to, as newest manifests.
 
     The used case has the same signature and inputs, and the same outputs where both have goldens by one writer, but
-    lacks a writer of the unused case. An unused case is left out unless it fits exactly one used case.
+    lacks a writer of the unused case. Perhaps nobody can make the golden by that writer again. An unused case is left
+    out unless it fits exactly one used case.
     """
     by_case: dict[str, list[Golden]] = {}
     for golden in unused:
@@ -287,7 +289,7 @@ def _outputs(manifest: Manifest) -> str:
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
-    """Return the newest golden of each case in a store. They are read once in a run, and cached."""
+    """Return the newest golden of each case in a store, read once in a run, since many tests may lack goldens."""
     if _NEWEST not in config.stash:
         config.stash[_NEWEST] = newest = []
         for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:

@@ -223,7 +223,10 @@ def by_kind(findings: Iterable[Finding]) -> dict[FindingKind, list[Finding]]:
 
 
 def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[FindingKind]]:
-    """Return the first findings of each kind, at most `most`, and how many findings of each kind are left out."""
+    """Return the first findings of each kind, at most `most`, and how many findings of each kind are left out.
+
+    So findings of one kind never crowd out those of another kind.
+    """
     shown: list[Finding] = []
     counts: Counter[FindingKind] = Counter()
     for finding in findings:

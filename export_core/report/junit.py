@@ -124,8 +124,8 @@ def _cell(result: Result, reader: str, run: Run, findings: Sequence[Finding]) ->
 def _run(document: Document, *, is_shown: bool) -> Xml.Element:
     """Return the JUnit test case of the run as a whole.
 
-    It fails only for what no cell's test case shows, so that failures are not counted twice: if the run fails for more
-    than its cells, or if `is_shown` is false, since no test case of a cell fails.
+    If the exit code is not 0, it fails only for what no cell's test case shows, so that failures are not counted twice:
+    if the run fails for more than its cells, or if `is_shown` is false, since no test case of a cell fails.
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = document.headline

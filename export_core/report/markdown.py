@@ -39,8 +39,8 @@ _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 def markdown_text(document: Document) -> str:
     """Return a run's report as Markdown of at most `MOST_BYTES` bytes. Its end says how many findings are left out.
 
-    If the run was compared with an earlier run, the changes come first. The lines of tests are looked up in the current
-    folder.
+    If the run was compared with an earlier run, the changes come before the causes. The lines of tests are looked up in
+    the current folder.
     """
     summary, comparison = document.run.summary, document.comparison
     changes = comparison.changes if comparison else []

@@ -111,7 +111,7 @@ def _headline(document: Document) -> dict[str, Any]:
 def _notes(document: Document) -> list[tuple[str, str, str]]:
     """Return the notes below the headline, which even a kept run may have, as (sentence, address, link text).
 
-    The address leads to the note's finding. Address and link text are "" if the finding says no more.
+    The address leads to the note's finding. Address and link text are "" if there is no more to see.
     """
     notes = [(sentence, "", "") for sentence in doubts(document.run).values()]
     if untested := document.run.summary.without_cells:
@@ -219,7 +219,10 @@ def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
 
 
 def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
-    """Return the template values of a finding's card. `number` identifies the card if the finding has no cause."""
+    """Return the template values of a finding's card. `number` identifies the card if the finding has no cause.
+
+    The cells of the finding fail in the same way, or work but exceed the same limit.
+    """
     cause, example, details = finding.cause, finding.results[0], dict(finding.details)
     name, judgement = cause.id if cause else f"finding-{number}", example.judgement
     issue, to_do, size = issue_of(cause, run.summary), details.get("to do", ""), plural(len(finding.results), "cell")

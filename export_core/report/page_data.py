@@ -172,7 +172,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
 
 
 def _numbers(result: Result) -> Hashable:
-    """Return a cell's errors, then the elements in its message as (index, expected value, found value, difference)."""
+    """Return a cell's errors, then the elements in its message as (place, expected value, found value, difference)."""
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
     return *_errors_of(result), tuple((*element, _distance(*element[1:])) for element in elements)
 
@@ -212,7 +212,7 @@ def _shown(value: object) -> object:
 
 
 def _timings(result: Result) -> list[float | None]:
-    """Return the timings of a cell: each stage and the median of its repetitions in ms, then the peak memory in MB."""
+    """Return a cell's time of each stage and the median of the repetitions in ms, then the peak of memory in MB."""
     if not (timings := result.timings):
         return [None] * len(_TIMES)
     again = statistics.median(timings.runs) if timings.runs else None

@@ -52,7 +52,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
 
 
 class PlanReport(msgspec.Struct, frozen=True):
-    """The output of `jaxexport matrix --dry-run --json`: the planned cells, their counts and the cost to run them."""
+    """The output of `jaxexport matrix --dry-run --json`: the planned cells, their counts and what environments cost."""
 
     as_of: datetime.date  # The day as of which releases exist and cells are judged.
     planned: int  # The number of cells.

@@ -71,7 +71,7 @@ def proposal(
         results: The results of the run's cells.
         summary: The run as it is judged now.
         before: The run as it was judged when it ran.
-        own_policy: The policy file with which the run was made; None if that file does not exist any more.
+        own_policy: The policy file with which the run was made; None if no file has that policy any more.
 
     Raises:
         ReportError: The run is only a part of its plan, so that nobody knows how the other cells end.
@@ -106,7 +106,7 @@ def proposal(
 
 
 def _missing_part(summary: Summary) -> tuple[str, str]:
-    """Return why a run is only a part of its plan, and what to do, in words; ("", "") for a whole run."""
+    """Return in words why a run is not whole, and what to do about a shard or a partial run; ("", "") if it is."""
     if summary.shard:
         return f"shard {summary.shard.index} of {summary.shard.count}", "judge all shards together first"
     if summary.partial:

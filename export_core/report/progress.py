@@ -269,7 +269,8 @@ class RunProgress:
     def _promised_cells(self, what: str = "promised cells") -> str:
         """Return the progress of the promised cells in words: ``promised cells done: 812 of 1,350, 2 causes``.
 
-        Cells of another runtime that were refused for a reason that its promise excludes are counted as outside.
+        Cells that another runtime refused for a reason that its promise excludes count here, and are named as outside;
+        the report leaves them out.
         """
         # "promised: 2 of 2" would read as two promises kept.
         done = f"{what} done: {self._promised:,} of {self._all_promised:,}"

@@ -59,7 +59,7 @@ def _invocation(document: Document, left_out: int) -> dict[str, Any]:
 
 
 def _rule_id(finding: Finding) -> str:
-    """Return the SARIF rule of a finding: the id of its cause, the same in later runs, or else the finding's kind."""
+    """Return the rule id of a finding: the id of its cause, the same in later runs, or else the finding's kind."""
     return _text(finding.cause.id) if finding.cause else finding.title.lower().replace(" ", "-")
 
 

@@ -38,7 +38,10 @@ def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attr
 
 
 def width_of(text: str, size: float) -> float:
-    """Return the approximate width of a text in a font of this size. It is the same on every machine."""
+    """Return the approximate width of a text in a font of this size, without loading a font.
+
+    `math.fsum` gives the same width in every Python: from 3.12 on, `sum` loses fewer digits than before.
+    """
     widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
     return size * math.fsum(widths)
 
@@ -86,7 +89,7 @@ class Axis:
         yield from sorted(taken)
 
     def _place(self, day: datetime.date, after: int) -> float:
-        """Return the position of a day. `after` is the index of the first corner of the scale after this day."""
+        """Return the position of a day between the corners `after - 1` and `after`; an end of the scale if beyond."""
         if after == 0:
             return self.places[0]
         if after == len(self.days):

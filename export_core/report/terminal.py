@@ -125,7 +125,7 @@ def _shares(sizes: Sequence[int]) -> list[int]:
 
 
 def _print_changes(console: Console, comparison: RunDifference) -> None:
-    """Print what changed since a baseline: some cells that regressed or were fixed, and a line per other change."""
+    """Print what changed since a baseline: some cells that regressed or were fixed, and a line for each other kind."""
     print_findings(console, comparison.caveats)
     for kind, of_kind in by_kind(comparison.changes).items():
         most = MOST_SHOWN if kind.is_open else 0
@@ -264,7 +264,7 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 def table_lines(run: Run, width: int) -> list[Text]:
     """Return the coloured lines of the table of writers, whose third column is wrapped to fit into `width` columns.
 
-    At most `MOST_ROWS` writers are shown, first those with a cell that fails the run.
+    At most `MOST_ROWS` writers are shown, those with a cell that fails the run rather than others.
     """
     names, readers = map_releases(run.writers), map_releases(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
@@ -341,7 +341,7 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 
 
 def print_cells(console: Console, run: Run) -> None:
-    """Print a paragraph for each golden with its outcome in each reader. Readers with the same outcome are a range."""
+    """Print a paragraph for each golden: its outcome in each reader. Neighbours with the same outcome are a range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
     writers = map_releases(run.writers)
     for writer, rows in grid(run).items():

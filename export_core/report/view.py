@@ -415,7 +415,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
 
 
 def _flaky(results: Sequence[Result]) -> Finding:
-    """Return the finding about the flaky cells of a run, which had another verdict in the run before."""
+    """Return the finding about these flaky cells, which had another verdict last time: a line for each."""
     sentence = (
         f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement "
         "uses the verdict of this run."

@@ -179,7 +179,7 @@ OTHER_POLICY = FindingKind("OTHER POLICY", 2, "bold yellow", level="warning")
 
 
 def doubts(run: Run) -> dict[FindingKind, str]:
-    """Return why the judgement of a run may not hold for this project today: a sentence for each kind of finding."""
+    """Return why the judgement of a run may not hold for this project today: sentences by kind, the worst first."""
     outdated = OUTDATED.format(run.folder, run.changed, command_again(run)) if run.changed else ""
     sentences = {OUTDATED_RUN: outdated, UNREAD_POLICY: run.unread_policy, OTHER_POLICY: run.judged_otherwise}
     return {kind: sentence for kind, sentence in sentences.items() if sentence}
@@ -388,7 +388,7 @@ def unplanned_sentence(summary: Summary) -> str:
 
 
 def _unplanned(summary: Summary) -> tuple[list[str], dict[str, int]]:
-    """Return the promised goldens that a run left out, and the number of missing cells of all others by reader."""
+    """Return the promised goldens that a run left out, and the number of missing cells of its own goldens by reader."""
     goldens = [name for name in summary.unplanned if name in summary.later]
     return goldens, {name: count for name, count in summary.unplanned.items() if name not in summary.later}
 
@@ -525,7 +525,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
 
 
 def cell_mark(result: Result) -> str:
-    """Return the word for a cell in a table: its verdict with the judgement's mark, in brackets if not promised."""
+    """Return the word for a cell in a table: its verdict, in brackets if not promised, then the judgement's mark."""
     mark = VERDICTS[result.verdict].mark
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
@@ -609,7 +609,7 @@ def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
-    """Return the first lines of a text, then a line that says how many more are in `file` of the results folder."""
+    """Return the first `_MOST_LINES` lines of a text, then how many more are in `file` of the results folder."""
     rest = [f"and {len(lines) - _MOST_LINES} more, in {file}"] if len(lines) > _MOST_LINES else []
     return "\n".join([*lines[:_MOST_LINES], *rest])
 
@@ -687,7 +687,7 @@ _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?
 def device_limit(result: Result) -> str:
     """Return in words whether the writer of a cell's golden can itself compile the program for the cell's device.
 
-    The text is "" for a cell whose writer was not tried on the device.
+    The text is "" for a cell that was not judged by such a control.
     """
     writer = release_name(result.writer.release)
     device = result.device or result.platform
@@ -739,7 +739,7 @@ def steps_in_doubt(result: Result, folder: Path) -> list[str]:
 
 
 def golden_folder(result: Result, goldens: str) -> Path:
-    """Return the folder of a cell's golden, below `goldens` or below the folder that the cell's command names."""
+    """Return the folder of a cell's golden, below `goldens` unless the cell's command names another folder."""
     _, given = command_parts(result.reproduce)
     return Path(dict(itertools.pairwise(given)).get(OPTIONS["goldens"].flag, goldens), result.golden)
 

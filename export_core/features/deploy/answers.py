@@ -125,8 +125,8 @@ class Question:
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
-    folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
-    all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
+    folder that was asked about: the command writes to a folder inside it. `to` is the value of `--to`. `cases` are all
+    cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
     compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed;
     `folders` has the results folder of each cell in `evidence`.
     """
@@ -245,10 +245,9 @@ def _is_pending(answered: _Answered) -> bool:
 def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[DeploymentTarget], question: Question) -> str:
     """Return the command that runs the cells whose answers are unknown; empty if a run would answer none.
 
-    The command also runs cells with a known answer if it replaces the folder that has their results. It may run
-    others, since its options name cases, writers and readers, and it runs every golden of these in each reader.
+    The command may run others, since its options name cases, writers and readers, and it runs every golden of these in
+    each reader.
     """
-    written = answer_folder(question.results, question.to)
 
     def place_asked(each: _Answered) -> Place:
         golden = each.subject.golden
@@ -260,10 +259,9 @@ def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[Deploy
     stored = (question.evidence.get(place_asked(each)) for each in pending)
     timed_out = [one.reproduce for one in stored if one is not None and one.verdict is Verdict.TIMEOUT]
     limit = max(map(longer_limit, timed_out), key=float, default="")  # the others get it too: one run has one limit
-    needed = [each for each in answered if _is_pending(each) or question.folders.get(place_asked(each)) == written]
-    named = {each.deployment.target for each in needed}
+    named = {each.deployment.target for each in pending}
     chosen = [target for target in targets if target.name in named]
-    return _command([each.subject for each in needed], chosen, question, limit)
+    return _command([each.subject for each in pending], chosen, question, limit)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
@@ -659,8 +657,7 @@ def _asking_again(
 ) -> tuple[str, str]:
     """Return the commands that replay a golden of another folder of goldens, and ask again about its artifact there."""
     project = replace(question.project, goldens=store)
-    # In a folder of its own: the run of the project's goldens for this target would be lost.
-    there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
+    there = replace(question, project=project, cases=())
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", question.to, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]
@@ -688,6 +685,7 @@ def _command(
     if question.cases and ({*selection.cases} == {*question.cases} or len(selection.cases) > _MOST_NAMED):
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *option_words(question.project)]
+    folder = answer_folder(question.results, question.to, words)
     words += ["--timeout", limit] if limit and float(limit) > CellOptions.timeout else []
-    words += ["--results", str(answer_folder(question.results, question.to))]
+    words += ["--results", str(folder)]
     return shlex.join(["jaxexport", "matrix", *words])

@@ -92,11 +92,12 @@ class Forecast:
     """The forecast of what a reader will do with an artifact on a platform."""
 
     # Not a NamedTuple, which takes twice as long to make: an artifact has one for each of the two hundred readers.
-    __slots__ = ("_answers", "by_bytes")
+    __slots__ = ("_answers", "_consumer", "by_bytes")
 
     def __init__(self, by_bytes: LoadResult) -> None:
         self.by_bytes = by_bytes  # Whether the reader loads the artifact, as far as the artifact's bytes show it.
         self._answers: tuple[Answer, ...] = ()  # Empty until they are set or, after a refusal, asked for.
+        self._consumer: _Consumer | None = None  # What answered; None for a reader that refuses the artifact's bytes.
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -154,6 +155,15 @@ class Forecast:
         """The reasons of the worst answer; if that is `YES_BUT`, the reasons of all answers."""
         spoiled = self.spoiled
         return (self.numbers if spoiled.answer == YES_BUT else spoiled).reasons
+
+    @property
+    def issues(self) -> tuple[Reason, ...]:
+        """The known issues that concern the artifact in this reader, including those that a worse answer hides.
+
+        There are none if the artifact's bytes show that the reader does not load it.
+        """
+        consumer = self._consumer
+        return tuple(reason for *_, reason in consumer.by_entries(self.reader)) if consumer else ()
 
     @property
     def in_words(self) -> str:
@@ -469,6 +479,7 @@ class _Consumer:
                 last = alike
                 answers = found.get(alike) or found.setdefault(alike, self._answers(_Kind(*alike), reader))
             known._answers = answers  # The setter would take as long as all else that happens to a reader.
+            known._consumer = self
 
     def _answers(self, kind: _Kind, reader: Reader) -> tuple[Answer, ...]:
         """Return the four answers of the forecasts for all releases of a kind; `reader` is any one of these."""
@@ -476,11 +487,11 @@ class _Consumer:
             return _ALL_YES  # Most runtimes, and nothing below would be found.
         facts = [(LOADS, YES if kind.ok else UNKNOWN, Reason(text)) for text in kind.reasons]
         facts += self._by_bytes(kind, reader)
-        facts += self._by_entries(reader)
+        facts += self.by_entries(reader)
         facts += self._by_failures(kind)  # after the entries, which say what to do
         return _answers(facts)
 
-    def _by_entries(self, reader: Reader) -> Iterator[Found]:
+    def by_entries(self, reader: Reader) -> Iterator[Found]:
         """Yield the findings of those entries of the knowledge base that hold for a reader, by its build date."""
         for entry in self.entries:
             if _holds_for(entry, reader.release.built):

@@ -26,7 +26,8 @@ from export_core.judge.causes import fails_in_own_writer
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, conversion_may_help, forecast, forecasts, shardings_in_the_way
+from export_core.knowledge import NO, Forecast, Reason, conversion_may_help, forecast, forecasts, shardings_in_the_way
+from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
 from export_core.matrix.forecasts import in_words
 from export_core.matrix.reproduce_command import longer_limit
@@ -74,8 +75,8 @@ class Deployment(msgspec.Struct, frozen=True):
     """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty unless a
     stored run passed in the release before."""
     upgrade_to: str = ""
-    """If the answer is no: the first later release in which a stored run passed, or in which it may run if `foreseen`;
-    empty if none is known. Releases before it that were not run may run it too."""
+    """If the answer is no: the first later release in which a stored run passed, or, if `foreseen`, in which it may run
+    and no known issue concerns it; empty if none is known. Releases before it that were not run may run it too."""
     foreseen: bool = False  # Whether `upgrade_to` is only forecast, from the artifact's bytes.
     run: str = ""  # If the answer is unknown: the shell command that answers it.
 
@@ -86,13 +87,14 @@ class Upgrade(msgspec.Struct, frozen=True):
     target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     to: str
-    """The first later release that runs all of these artifacts, and in which no other artifact of the target is known
-    to fail; one that stored results show to run them comes before a forecast. Empty if none is known."""
+    """The first later release that runs all of these artifacts, and in which no artifact that was asked about is known
+    to fail or may fail by a known issue; one that stored results show to run them comes before a forecast. Empty if
+    none is known."""
     foreseen: bool  # Whether `to`, or `partly`, is only forecast for at least one of the artifacts.
     artifacts: int  # How many artifacts do not run there.
     partly: str = ""
-    """If `to` is empty: the first later release that runs all of these artifacts, though others fail in it."""
-    failing: list[str] = []  # The artifacts of the target that fail in `partly`, each with how it fails.
+    """If `to` is empty: the first later release that runs all of these artifacts, though some fail or may fail."""
+    failing: list[str] = []  # The artifacts of the target that fail or may fail in `partly`, each with how.
     foreseen_earlier: str = ""
     """If stored results show that `to` runs these artifacts: the first release before it that is forecast to run them;
     empty if none is."""
@@ -124,8 +126,8 @@ class Question:
 
     `calendar` has the releases that exist on the day asked about, `evidence` the stored results, `issues` the known
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
-    folder that was asked about: the command writes to the folder inside it for `to`, the value of `--to`. `cases` are
-    all cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
+    folder that was asked about: the command writes to a folder inside it. `to` is the value of `--to`. `cases` are all
+    cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
     compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed;
     `folders` has the results folder of each cell in `evidence`.
     """
@@ -200,17 +202,20 @@ class _Outlook:
     """Whether an artifact works in each release of the runtime that a deployment target runs, the oldest first.
 
     `works` has no release if none can run the artifact. A release works if a stored result shows it (`ran_in`), or if
-    it is forecast; None stands for a release of which neither is known.
+    it is forecast; None stands for a release of which neither is known. `issues` has the known issues that concern the
+    artifact in each release; those of a release in `ran_in` do not count.
     """
 
     works: Mapping[str, bool | None]
     ran_in: Collection[str]
+    issues: Mapping[str, Sequence[Reason]] = field(default_factory=dict)
 
     def around(self, release: str) -> tuple[str, str, bool]:
         """Return in which releases the failure of an artifact begins and ends, given a release in which it fails.
 
-        Returns the first failing release, the first later release that works, and whether the latter is only forecast.
-        A release is "" if it is not known: the first failing one unless a stored run passed in the release before it.
+        Returns the first failing release, the first later release that works and that no known issue puts in doubt, and
+        whether the latter is only forecast. A release is "" if it is not known: the first failing one unless a stored
+        run passed in the release before it.
         """
         if not self.works:
             return "", "", False
@@ -219,7 +224,8 @@ class _Outlook:
         # The deployment target's own release fails: a stored result or the artifact's bytes show it.
         good = [number for number in range(here) if self.works[versions[number]] is not False]
         since = versions[good[-1] + 1] if good and versions[good[-1]] in self.ran_in else ""
-        later = next((name for name in versions[here + 1 :] if self.works[name]), "")
+        sound = (name for name in versions[here + 1 :] if name in self.ran_in or not self.issues.get(name))
+        later = next((name for name in sound if self.works[name]), "")
         return since, later, bool(later) and later not in self.ran_in
 
 
@@ -241,10 +247,9 @@ def _is_pending(answered: _Answered) -> bool:
 def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[DeploymentTarget], question: Question) -> str:
     """Return the command that runs the cells whose answers are unknown; empty if a run would answer none.
 
-    The command also runs cells with a known answer if it replaces the folder that has their results. It may run
-    others, since its options name cases, writers and readers, and it runs every golden of these in each reader.
+    The command may run others, since its options name cases, writers and readers, and it runs every golden of these in
+    each reader.
     """
-    written = answer_folder(question.results, question.to)
 
     def place_asked(each: _Answered) -> Place:
         golden = each.subject.golden
@@ -256,10 +261,9 @@ def _command_for_unknown(answered: Sequence[_Answered], targets: Sequence[Deploy
     stored = (question.evidence.get(place_asked(each)) for each in pending)
     timed_out = [one.reproduce for one in stored if one is not None and one.verdict is Verdict.TIMEOUT]
     limit = max(map(longer_limit, timed_out), key=float, default="")  # the others get it too: one run has one limit
-    needed = [each for each in answered if _is_pending(each) or question.folders.get(place_asked(each)) == written]
-    named = {each.deployment.target for each in needed}
+    named = {each.deployment.target for each in pending}
     chosen = [target for target in targets if target.name in named]
-    return _command([each.subject for each in needed], chosen, question, limit)
+    return _command([each.subject for each in pending], chosen, question, limit)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question) -> _Answered:
@@ -413,7 +417,7 @@ def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> 
     built = _releases(target, question.calendar)
     versions = [*built]
     readers = [find_reader(version, question.terms, question.calendar) for version in versions]
-    foreseen = dict(zip(versions, forecasts(subject.artifact, readers, target.platform), strict=True))
+    foreseen = dict(zip(versions, forecasts(subject.artifact, readers, target.platform, MATRIX), strict=True))
     stored = {version: _stored(subject, version, target.platform, question) for version in versions}
     ran_in = {name for name, result in stored.items() if result and result.verdict is Verdict.PASS and ran(result)}
     own = stored[target.release]
@@ -430,7 +434,8 @@ def _outlook(subject: Subject, target: DeploymentTarget, question: Question) -> 
         is_fixed = fixed_on is not None and built[version] >= fixed_on
         return True if by_loading or is_fixed else None
 
-    return _Outlook({version: works(version) for version in versions}, ran_in)
+    issues = {version: foreseen[version].issues for version in versions}
+    return _Outlook({version: works(version) for version in versions}, ran_in, issues)
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
@@ -585,27 +590,29 @@ def _in_own_writer(subject: Subject, question: Question) -> Result | None:
 def _failing_in(
     version: str, target: DeploymentTarget, answered: Sequence[_Answered], question: Question
 ) -> Iterator[str]:
-    """Yield each other artifact that a target has to run and that fails in this release, and how it fails.
+    """Yield each artifact that a target has to run and that fails in this release, or may fail there, and how.
 
-    An artifact that runs today counts as failing if the knowledge base says that it may fail in this release: an
-    upgrade should not put it at risk.
+    An artifact may fail if a known issue concerns it there, whatever its answer is. If the answer is not no, any doubt
+    counts that the target's own release does not leave too: an upgrade should not put an artifact at risk.
     Of goldens that were not asked about, only those that stored results show to run today are counted.
     """
     asked = {each.subject.golden.id for each in answered if each.subject.golden}
     for each in answered:
-        if each.outlook:
-            continue
         today = ", which runs today," if each.deployment.answer is DeployAnswer.YES else ""
         result = _stored(each.subject, version, target.platform, question)
         if result is not None and shows_failure(result):
             yield f"{each.subject.name}{today} fails there: {_stored_failure(result, question)}"
         elif result is None or not ran(result):
-            reader = find_reader(version, question.terms, question.calendar)
-            foreseen = forecast(each.subject.artifact, reader, target.platform)
+            readers = [find_reader(name, question.terms, question.calendar) for name in (version, target.release)]
+            # What depends on the process, such as its number of devices, does not change with the release.
+            foreseen, own_release = forecasts(each.subject.artifact, readers, target.platform, MATRIX)
             if foreseen.spoiled.answer == NO:
                 yield f"{each.subject.name}{today} fails there: {_reasons(foreseen)} (forecast)"
-            elif today and foreseen.doubt:
-                yield f"{each.subject.name}{today} may {foreseen.doubt} there: {_reasons(foreseen)} (forecast)"
+                continue
+            new = () if each.outlook else (reason for reason in foreseen.doubts if reason not in own_release.doubts)
+            if doubts := [*dict.fromkeys((*foreseen.issues, *new))]:
+                how = foreseen.doubt if doubts[0] in foreseen.doubts else "fail"
+                yield f"{each.subject.name}{today} may {how} there: {'; '.join(map(str, doubts))} (forecast)"
     for (golden, release, platform), result in question.evidence.items():
         if (release, platform) != (version, target.platform) or golden in asked or not shows_failure(result):
             continue
@@ -663,8 +670,7 @@ def _asking_again(
 ) -> tuple[str, str]:
     """Return the commands that replay a golden of another folder of goldens, and ask again about its artifact there."""
     project = replace(question.project, goldens=store)
-    # In a folder of its own: the run of the project's goldens for this target would be lost.
-    there = replace(question, project=project, cases=(), to=f"{question.to} of {store}")
+    there = replace(question, project=project, cases=())
     ask = ["jaxexport", "can-i-deploy", subject.file, "--to", question.to, *option_words(project)]
     if question.results != RESULTS:
         ask += ["--results", str(question.results)]
@@ -692,6 +698,7 @@ def _command(
     if question.cases and ({*selection.cases} == {*question.cases} or len(selection.cases) > _MOST_NAMED):
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *option_words(question.project)]
+    folder = answer_folder(question.results, question.to, words)
     words += ["--timeout", limit] if limit and float(limit) > CellOptions.timeout else []
-    words += ["--results", str(answer_folder(question.results, question.to))]
+    words += ["--results", str(folder)]
     return shlex.join(["jaxexport", "matrix", *words])

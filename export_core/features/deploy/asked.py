@@ -34,12 +34,11 @@ from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import FINISHED, SUMMARY, WHOLE, read_run
 
 ASKED = "deploy"
-"""The folder inside the results folder for the runs that answer what is unknown: that of `--to all`, and inside it a
-folder for each target that was named alone. In one folder, the run of a second question would replace the first's."""
+"""The folder inside the results folder for the runs that answer what is unknown, each in a folder of its own: in one
+folder, the run of a second question would replace the first's."""
 _EARLIER = (FINISHED, WHOLE)
 """Folders inside that of a run, for an earlier run. It is no evidence, except for a whole run that a run of a part of
 its cells has moved out of the results folder."""
-_PLAIN = r"[a-z][a-z0-9_-]*"  # Names of targets that are the same on every file system, and no file of a run has.
 
 Place = tuple[str, str, str]  # A golden, a jaxlib and a platform.
 StoredResults = dict[Place, Result]
@@ -88,15 +87,19 @@ def _folder_of_answers(results: Path) -> Path:
     return results if results.name == ASKED else results / ASKED
 
 
-def answer_folder(results: Path, name: str) -> Path:
-    """Return the folder for the run that answers a question; `name` is the value of `--to`."""
-    folder = _folder_of_answers(results)
-    if name == ALL:
-        return folder
-    if re.fullmatch(_PLAIN, name) and name not in (*_EARLIER, ASKED):
-        return folder / name
+def answer_folder(results: Path, name: str, words: Sequence[str]) -> Path:
+    """Return the folder for the run that answers a question, which no other command writes to.
+
+    A run replaces the last one in its folder, whose answers would be unknown again.
+
+    Args:
+        results: The results folder that was asked about.
+        name: The value of `--to`.
+        words: The command that runs it, without the results folder.
+    """
     safe = re.sub(r"[^a-z0-9_-]+", "_", name.lower())
-    return folder / f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256("\0".join((name, *words)).encode()).hexdigest()
+    return _folder_of_answers(results) / f"{safe}-{digest[:8]}"
 
 
 def evidence_folders(results: Path, *, is_named: bool) -> tuple[list[Path], list[Path]]:
@@ -159,6 +162,7 @@ def stored_evidence(
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run, folder in sorted(runs, key=lambda pair: pair[0].summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
+        counted = [one for one in counted if one.verdict is not Verdict.NOT_RUN]  # It takes no earlier result away.
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
         counted.sort(key=lambda result: 0 if ran(result) else 2 if shows_failure(result) else 1)
         evidence |= {place_of(result): result for result in counted}

@@ -30,6 +30,8 @@ from export_core.releases import load_calendar
 from export_core.releases.calendar_entries import shipped_entries
 
 RANK_8 = "tests.compat.test_large_programs.test_rank_8/0.9.2-cpu"
+TWO_DEVICES = "tests.compat.test_shardings.test_two_devices/0.9.2-cpu"
+X64 = "tests.compat.test_dtypes.test_wide_dtype[float64]/0.9.2-cpu"
 
 
 def test_answers_on_a_runtime_without_results_come_from_its_forecast(project, jaxexport):
@@ -248,14 +250,34 @@ def test_an_upgrade_names_other_goldens_that_it_would_break(store_two, ask, jaxe
     assert (upgrade["to"], upgrade["partly"], len(upgrade["failing"])) == ("", "0.10.2", 1)
 
 
-def test_an_upgrade_avoids_releases_that_put_passing_goldens_in_doubt(project, jaxexport):
-    content = {**files(), ARTIFACT: (KEPT.root / RANK_8 / ARTIFACT).read_bytes()}
-    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"), content)
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.TIMEOUT, None])
+@pytest.mark.parametrize(("kept", "to"), [(RANK_8, "0.11.1"), (TWO_DEVICES, "0.11.0"), (X64, "0.11.0")])
+def test_an_upgrade_avoids_known_issues_whatever_was_run(kept, to, verdict, project, jaxexport):
+    """Devices and x64, which some artifacts need, come with the process: no upgrade takes them away."""
+    shutil.copytree(KEPT.root / kept, Path("golden", kept))
     new_golden()
-    stored(ran(Verdict.PASS, "0.9.2", case=OTHER))
-    words = ("can-i-deploy", f"{CASE}/0.12.0.1-cpu", f"{OTHER}/0.9.2-cpu", "--to", "serving")
+    if verdict:
+        stored(ran(verdict, "0.9.2", case=str(Path(kept).parent), stage=Stage.RUN))
+    words = ("can-i-deploy", f"{CASE}/0.12.0.1-cpu", kept, "--to", "serving")
     out = " ".join(jaxexport(*words, code=1).out.split())
-    assert "serving from jaxlib 0.9.2 to 0.11.1 (foreseen, not run yet)" in out
+    assert f"serving from jaxlib 0.9.2 to {to} (foreseen, not run yet)" in out
+
+
+def test_an_upgrade_avoids_known_issues_of_what_fails_today(project, jaxexport):
+    """If a known issue concerns the artifact in each later release, the first of them is named with the issue."""
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.1}]\n")
+    shutil.copytree(KEPT.root / RANK_8, Path("golden", RANK_8))
+    case = str(Path(RANK_8).parent)
+    stored(ran(Verdict.CRASH, "0.10.1", case=case, stage=Stage.MODULE, message="died by signal 11 (SIGSEGV)"))
+    ask = "can-i-deploy", RANK_8, "--to", "serving"
+    out = " ".join(jaxexport(*ask, code=1).out.split())
+    assert "the first later release in which it may run: 0.11.1" in out
+    assert "serving from jaxlib 0.10.1 to 0.11.1 (foreseen, not run yet)" in out
+    before = json.loads(jaxexport(*ask, "--json", "--as-of", "2026-07-10", code=1).out)
+    (answer,), (upgrade,) = before["answers"], before["upgrades"]
+    assert (answer["upgrade_to"], upgrade["to"], upgrade["partly"]) == ("", "", "0.10.2")
+    issue = "Reductions of arrays of rank 8 crash on a CPU (cpu-rank-8)"
+    assert upgrade["failing"] == [f"{RANK_8} may not run there: {issue} (forecast)"]
 
 
 def test_a_release_that_passed_is_preferred_to_a_forecast_pass(ask):

@@ -137,17 +137,17 @@ def test_a_cell_that_never_ran_is_answered_unknown_with_a_command(ask, jaxexport
     assert (ended.code, unknown["shown_by"]) == (3, "forecast")
     assert unknown["run"] == (
         "jaxexport matrix --readers 0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
-        "2026-11-22 --results .jaxexport/deploy"
+        "2026-11-22 --results .jaxexport/deploy/all-15cc8aaf"
     )
     planned = jaxexport("matrix", "--dry-run", *shlex.split(unknown["run"])[2:-2])
     assert "1 cell as of 2026-11-22" in planned.out, "the command plans this cell"
 
 
-def test_the_command_repeats_only_passes_that_it_would_overwrite(ask):
-    for folder, readers in ((".jaxexport", "0.10.2"), (".jaxexport/deploy", "0.9.2,0.10.2")):
-        stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
-        (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
-        assert f"--readers {readers} " in command
+@pytest.mark.parametrize("folder", [".jaxexport", ".jaxexport/deploy", ".jaxexport/deploy/serving"])
+def test_the_command_repeats_no_passed_cell(ask, folder):
+    stored(ran(Verdict.PASS, "0.9.2"), folder=folder)
+    (command,) = [line for line in ask(CASE, "all", code=3).out.splitlines() if line.startswith("run ")]
+    assert "--readers 0.10.2 " in command
 
 
 @pytest.mark.parametrize(("unknown", "named"), [(1, True), (5, True), (6, False)])
@@ -176,27 +176,47 @@ def folder_of_run(ended) -> str:
     return run.partition(" --results ")[2]
 
 
-def test_runs_for_different_targets_have_separate_folders(project, jaxexport):
+def test_different_commands_have_folders_of_their_own(project, jaxexport):
     Path("export_compat.yaml").write_text(POLICY + '  - {name: "Edge.2", jaxlib: 0.10.1}\n')
+    write_golden(GoldenStore(Path("converted")), manifest(CASE, "0.9.2"))
+    Path("other.yaml").write_text(Path("export_compat.yaml").read_text())
     readers = {"serving": "0.9.2", "edge": "0.10.2", "Edge.2": "0.10.1"}
-    folders = {to: folder_of_run(jaxexport("can-i-deploy", "--to", to, "--json")) for to in (*readers, "all")}
-    assert folders == {
-        "serving": ".jaxexport/deploy/serving",
-        "edge": ".jaxexport/deploy/edge",
-        "Edge.2": ".jaxexport/deploy/edge_2-27905b99",
-        "all": ".jaxexport/deploy",
-    }
+
+    def folder(*words: str) -> str:
+        return folder_of_run(jaxexport("can-i-deploy", *words, "--json"))
+
+    folders = {to: folder("--to", to) for to in (*readers, "all")}
+    options = [(), ("--goldens", "converted"), ("--policy", "other.yaml"), ("--as-of", "2026-11-21")]
+    of_all = [folder("--to", "all", *words) for words in options]
+    assert of_all[0] == folders["all"]
+    assert len({*folders.values(), *of_all}) == len(folders) + len(options) - 1
+    assert folders["Edge.2"].startswith(".jaxexport/deploy/edge_2-")
     for to, reader in readers.items():
         stored(ran(Verdict.PASS, reader), folder=folders[to])
     for words in ((), ("--results", ".jaxexport/deploy")):  # which has no run of its own
         assert "YES: 3 yes." in jaxexport("can-i-deploy", "--to", "all", *words, code=0).out
 
 
+def test_a_printed_command_takes_no_earlier_answer_away(project, jaxexport):
+    """Both are printed before either is run; the second run may also have cells of the first that could not be run."""
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.9.2"))
+    asked = {case: ("can-i-deploy", case, "--to", "serving") for case in (CASE, OTHER)}
+    folders = {case: folder_of_run(jaxexport(*words, "--json", code=3)) for case, words in asked.items()}
+    stored(ran(Verdict.PASS, "0.9.2", case=CASE), folder=folders[CASE])
+    stored(
+        ran(Verdict.PASS, "0.9.2", case=OTHER),
+        ran(Verdict.NOT_RUN, "0.9.2", case=CASE, stage=Stage.ENVIRONMENT, message="no network"),
+        folder=folders[OTHER],
+    )
+    for words in asked.values():
+        assert "YES: 1 yes." in jaxexport(*words, code=0).out
+
+
 def test_no_second_deploy_folder_is_made_inside_a_deploy_folder(ask):
     stored(ran(Verdict.PASS, "0.10.1"), folder="run/deploy")
-    for to, folder in (("all", "run/deploy"), ("serving", "run/deploy/serving")):
+    for to, folder in (("all", "run/deploy/all-"), ("serving", "run/deploy/serving-")):
         for results in ("run/deploy", "run/deploy/"):
-            assert folder_of_run(ask(CASE, to, "--results", results, "--json")) == folder
+            assert folder_of_run(ask(CASE, to, "--results", results, "--json")).startswith(folder)
 
 
 def test_runs_moved_aside_do_not_count_for_an_answer(ask):

@@ -137,6 +137,7 @@ def test_pytest_ends_with_a_note_that_nothing_was_promised():
         "unmeasured": 0,
         "inputs_only": 0,
         "compared_by_outputs": False,
+        "undecided": [],
         "corrected": None,
     }
     (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "outside": 1}}])

@@ -168,6 +168,7 @@ def checked(case: str = "t.f") -> Any:
         "other_inputs": ["args[0]"],
         "other_generations": [],
         "compared_by_outputs": False,
+        "undecided": [],
         "own": False,
         "stored": 0,
         "elsewhere": 0,

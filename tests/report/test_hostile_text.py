@@ -287,6 +287,7 @@ def event(one: Result) -> dict[str, Any]:
         "rounded": ["float64"],
         "not_repeated": one.message,
         "compared_by_outputs": True,
+        "undecided": [one.golden],
         "judgements": {one.judgement: 1},
         "shown": [(one.golden, one.message)],
     }

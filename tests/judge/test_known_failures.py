@@ -101,6 +101,7 @@ TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
 OF_CONVERTED = {**CHOLESKY, "converted": True, "promised": False, "deployed": ("old",)}
 CONVERTED = result(Verdict.CONVERTED, Judgement.BONUS, **OF_CONVERTED)
 OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
+ADVICE = r"\. (Delete it|Take them off|Name|Let the entry name|Write|If it is still needed, write) ?"
 MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
 
 
@@ -158,6 +159,7 @@ def test_only_an_outdated_entry_is_stale_and_says_why(cells, changes, options, m
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
     assert len(problems) == bool(message)
     assert message in "".join(problems)
+    assert all(re.search(ADVICE, problem) for problem in problems), "each says what to do"
 
 
 LISTED = Policy(readers="0.10.0,0.10.2")

@@ -45,7 +45,7 @@ StoredResults = dict[Place, Result]
 
 
 class StoredEvidence(NamedTuple):
-    """The stored results that count, and the cells of those that do not count, since their golden was changed.
+    """The stored results that count, and the cells of those that are of a golden of that name with other content.
 
     `folders` has the results folder of each result that counts.
     """

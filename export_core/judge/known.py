@@ -197,7 +197,8 @@ def _untruths(
             f"{len(differing)} of its cells {'fails' if len(differing) == 1 else 'fail'} in another "
             f"way: expected {entry.verdict} in stage {entry.stage} with "
             f"{entry.message!r}, found {first.verdict} in stage {first.stage} with {first.message[:200]!r} in "
-            f"{_cells(differing)}."
+            f"{_cells(differing)}. Let the entry name only cases, writers and readers that fail as it says, or write "
+            "how they fail now."
         )
     # A run on other platforms, without its readers, or as of a day before the entry was made, cannot match it.
     has_readers = any(matches(name, pattern) for name in readers for pattern in entry.readers)

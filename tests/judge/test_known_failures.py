@@ -101,6 +101,7 @@ TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
 OF_CONVERTED = {**CHOLESKY, "converted": True, "promised": False, "deployed": ("old",)}
 CONVERTED = result(Verdict.CONVERTED, Judgement.BONUS, **OF_CONVERTED)
 OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
+ADVICE = r"[.?] (Correct the entry|Delete it|Take them off|Name|Let the entry name|Write|If it is still needed, write) ?"
 MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
 NO_CASE = (
     "matches no cell of this run that it can excuse: no golden of the run matches its cases 't.test_chol*', 't.gone'."
@@ -161,6 +162,7 @@ def test_only_an_outdated_entry_is_stale_and_says_why(cells, changes, options, m
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
     assert len(problems) == bool(message)
     assert message in "".join(problems)
+    assert all(re.search(ADVICE, problem) for problem in problems), "each says what to do"
 
 
 @pytest.mark.parametrize(
@@ -553,4 +555,4 @@ def test_an_entry_that_matches_a_cell_of_a_cause_may_excuse_the_cause(changes, m
 
 def test_expired_entries_are_listed_by_kind_oldest_first():
     ended = [msgspec.structs.replace(ENTRY, expires=day(text)) for text in ("2026-11-20", "2026-11-10", "2026-11-21")]
-    assert expired_by_noun(rules(known=ended), TODAY) == {"known failure": [ended[1], ended[0]]}
+    assert expired_by_noun(rules(known=ended), TODAY) == {"known-failure entry": [ended[1], ended[0]]}

@@ -128,8 +128,8 @@ class Question:
     upstream issues by id. A printed `jaxexport matrix` command gets the options of `project`. `results` is the results
     folder that was asked about: the command writes to a folder inside it. `to` is the value of `--to`. `cases` are all
     cases that run on the targets' platforms, or empty if the user named artifacts. `policy` says how outputs are
-    compared. `of_other_content` has the cells with a stored result that does not count, since the golden was changed;
-    `folders` has the results folder of each cell in `evidence`.
+    compared. `of_other_content` has the cells with a stored result of a golden of that name with other content, which
+    does not count; `folders` has the results folder of each cell in `evidence`.
     """
 
     calendar: Calendar
@@ -344,7 +344,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         how += ", and"
     shown = "no stored result shows that it runs"
     if subject.golden and (subject.golden.id, target.release, target.platform) in question.of_other_content:
-        shown = "the stored result does not count: the golden was changed since that run"
+        shown = "the stored result does not count: in that run, the golden of this name had other content"
     return DeployAnswer.UNKNOWN, f"it {how} {shown}", None
 
 

@@ -45,7 +45,7 @@ StoredResults = dict[Place, Result]
 
 
 class StoredEvidence(NamedTuple):
-    """The stored results that count, and the cells whose results do not count since their golden was changed.
+    """The stored results that count, and the cells of results of a golden whose content is another one now.
 
     `folders` has the results folder of each result that counts.
     """

@@ -346,19 +346,22 @@ def test_a_cell_that_was_only_compiled_is_answered_unknown(ask):
     assert "--platforms cuda:run" in ended.out
 
 
-@pytest.mark.parametrize("change", ["golden", "rule"])
+@pytest.mark.parametrize("change", ["golden", "folder", "rule"])
 def test_results_of_a_changed_golden_or_rule_do_not_count(ask, change):
     stored(ran(Verdict.PASS, "0.9.2"))
     if change == "golden":
         store = GoldenStore(Path("golden"))
         store.remove(store.goldens()[0])
         write_golden(store, manifest(CASE, "0.9.2"), files(2.0, jaxlib="0.9.2"))
+    elif change == "folder":
+        write_golden(GoldenStore(Path("converted")), manifest(CASE, "0.9.2"), files(2.0, jaxlib="0.9.2"))
     else:
         Path("export_compat.yaml").write_text(f"{POLICY}numbers: [{{cases: ['*'], compare: exact, reason: r}}]\n")
-    assert answers(ask(CASE, "serving", "--json"))[0][2] == "unknown"
-    out = " ".join(ask(CASE, "serving", code=3).out.split())
-    of_other_content = "should load, and the stored result does not count: the golden was changed since that run"
-    assert (of_other_content in out) is (change == "golden")
+    words = ("--goldens", "converted") if change == "folder" else ()
+    assert answers(ask(CASE, "serving", *words, "--json"))[0][2] == "unknown"
+    out = " ".join(ask(CASE, "serving", *words, code=3).out.split())
+    of_other_content = "the stored result does not count: in that run, the golden of this name had other content"
+    assert (f"should load, and {of_other_content}" in out) is (change != "rule")
     assert ("no stored result shows that it runs" in out) is (change == "rule")
 
 

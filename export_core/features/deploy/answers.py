@@ -70,8 +70,8 @@ class Deployment(msgspec.Struct, frozen=True):
     `policy`."""
     folder: str = ""  # The folder of the stored run, if its `results` are the evidence.
     since: str = ""
-    """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty if not
-    known."""
+    """If the answer is no: the first of the releases, up to the target's own, that all do not run it; empty unless a
+    stored run passed in the release before."""
     upgrade_to: str = ""
     """If the answer is no: the first later release in which a stored run passed, or in which it may run if `foreseen`;
     empty if none is known. Releases before it that were not run may run it too."""
@@ -209,7 +209,7 @@ class _Outlook:
         """Return in which releases the failure of an artifact begins and ends, given a release in which it fails.
 
         Returns the first failing release, the first later release that works, and whether the latter is only forecast.
-        A release is "" if it is not known.
+        A release is "" if it is not known: the first failing one unless a stored run passed in the release before it.
         """
         if not self.works:
             return "", "", False
@@ -217,7 +217,7 @@ class _Outlook:
         here = versions.index(release)
         # The deployment target's own release fails: a stored result or the artifact's bytes show it.
         good = [number for number in range(here) if self.works[versions[number]] is not False]
-        since = versions[good[-1] + 1] if good and self.works[versions[good[-1]]] else ""
+        since = versions[good[-1] + 1] if good and versions[good[-1]] in self.ran_in else ""
         later = next((name for name in versions[here + 1 :] if self.works[name]), "")
         return since, later, bool(later) and later not in self.ran_in
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from asking import CASE, POLICY, answers, ran
+from asking import CASE, KEPT, OTHER, POLICY, answers, ran
 from commands import assert_bad_input, finished, stored
-from making import files, manifest, write_golden
+from making import files, manifest, of_runtime, write_golden
 
 from export_core.features.deploy.answers import Deployability
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.store import OUTPUTS
+from export_core.goldens.store import ARTIFACT, OUTPUTS
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.policy.load import load_policy
@@ -218,6 +218,21 @@ def test_a_whole_run_counts_after_a_part_of_it_was_run_again(ask):
     shutil.rmtree("golden")
     write_golden(GoldenStore(Path("golden")), changed, files(jaxlib="0.9.2"))
     assert ask(CASE, "serving", code=3).err == ""
+
+
+@pytest.mark.parametrize("before", [None, Verdict.PASS, Verdict.REFUSED])
+def test_the_first_failing_release_is_named_only_after_a_run(before, project, jaxexport):
+    """A forecast of `may run` for an older release does not show that it ran there."""
+    Path("export_compat.yaml").write_text("deployed: [{name: robot, reader: iree==3.13.0}]\n")
+    sharded = KEPT.root / "tests.compat.test_programs.test_random" / "0.6.2-cpu" / ARTIFACT
+    write_golden(GoldenStore(project / "golden"), manifest(OTHER, "0.6.2"), {**files(), ARTIFACT: sharded.read_bytes()})
+    if before:
+        older = ran(before, "0.12.0.1", "0.6.2", case=OTHER, stage=Stage.COMPILE)
+        stored(of_runtime(older, "iree==3.12.0", "2026-10-05"))
+    asked = jaxexport("can-i-deploy", f"{OTHER}/0.6.2-cpu", "--to", "robot", "--json", code=1)
+    (answer,) = json.loads(asked.out)["answers"]
+    assert answer["why"].startswith("iree 3.13.0 does not compile it")
+    assert answer["since"] == ("iree==3.13.0" if before is Verdict.PASS else "")
 
 
 def test_a_stored_failure_is_answered_no_with_a_working_release(ask):

@@ -273,6 +273,9 @@ def test_a_cell_of_a_runtime_has_only_checks_that_it_can_run():
     assert [check.name for check in cell_of(IREE, checks, vjp_order=1).checks] == ["", "vjp1"]
 
 
+CUSTOM_CALL = "error: failed to legalize operation 'stablehlo.custom_call' that was explicitly marked illegal:"
+
+
 @pytest.mark.parametrize(
     ("message", "stderr", "verdict", "first"),
     [
@@ -284,6 +287,13 @@ def test_a_cell_of_a_runtime_has_only_checks_that_it_can_run():
         ),
         ("parse failed", "error: /s/0/0.mlirbc: unknown vhlo", Verdict.REFUSED, "StableHLO or bytecode"),
         ("the runtime of this IREE has no dtype float8_e3m4", "", Verdict.REFUSED, "a dtype that this runtime lacks"),
+        (f'{CUSTOM_CALL} <{{call_target_name = "Sharding"}}>', "", Verdict.REFUSED, "the custom call Sharding, which"),
+        (
+            f'{CUSTOM_CALL} <{{call_target_name = "my"}}>',
+            "",
+            Verdict.REFUSED,
+            "a custom call, which IREE lacks: export",
+        ),
         ("no room", "", Verdict.ERROR, "ValueError: no room"),
     ],
 )

@@ -203,6 +203,10 @@ def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Prom
     return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)
 
 
+FOR_ONE_DEVICE = "Export the function for one device."
+"""What to do about an artifact for several devices in a runtime that is called with one: no other release helps."""
+
+
 def cannot_pass(cell: Cell) -> str:
     """Return why the reader of a cell cannot be called with its golden at all; "" if it can, as jaxlib always can."""
     devices = cell.golden.manifest.options.devices

@@ -46,6 +46,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import ALL
 from export_core.policy.known_issues import KnownIssue, source_of, todo_about
 from export_core.policy.model import left_out_sentences
+from export_core.readers.cell import FOR_ONE_DEVICE, has_devices_for
 from export_core.readers.errors import STILL_STARTS
 from export_core.readers.worker.protocol import Stage
 from export_core.releases.names import title_of
@@ -334,7 +335,10 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
         return more_time(example)
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
-    if advice := only_in_jax(run.by_cause[cause.judgement, cause.id]):
+    group = run.by_cause[cause.judgement, cause.id]
+    if not any(has_devices_for(one.reader, one.devices) for one in group):
+        return FOR_ONE_DEVICE
+    if advice := only_in_jax(group):
         return advice
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     if STILL_STARTS in example.message:
@@ -343,7 +347,6 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) ->
     # A proposal takes no baseline.
     judged = named_folder(run.folder) if "--baseline" in run.options else judged_as(run)
     target = shlex.quote(example.deployed[0] if len(example.deployed) == 1 else ALL)
-    group = run.by_cause[cause.judgement, cause.id]
     may_help = any(conversion_may_help(one.forecast, one.reader, one.custom_calls, run.policy.allow) for one in group)
     words = {
         "judged": judged,

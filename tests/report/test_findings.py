@@ -303,6 +303,12 @@ def test_no_conversion_is_advised_if_it_would_change_nothing(forecast, in_jaxlib
         assert ("convert it" in to_do) is advised
 
 
+def test_an_export_for_one_device_is_advised_where_no_release_takes_two():
+    plain = result(Verdict.REFUSED, Judgement.OWED, devices=2, deployed=("robot",), stage=Stage.READ)
+    (finding,) = findings(of_runtime(plain, "iree==3.13.0", "2026-10-19", promised=False))
+    assert dict(finding.details)["to do"] == "Export the function for one device."
+
+
 @pytest.mark.parametrize(
     ("call", "advice"),
     [

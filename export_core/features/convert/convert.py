@@ -21,6 +21,7 @@ from export_core.knowledge import NO, forecast, shardings_in_the_way
 from export_core.knowledge.replaced_calls import INITIALIZED_SINCE, initializes_lapack, why_not_replaced
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
+from export_core.readers.cell import FOR_ONE_DEVICE
 from export_core.releases import Calendar, ReleaseError
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import version_numbers
@@ -163,7 +164,7 @@ def _calls_to_replace(
     if release.runtime and artifact.devices > 1:
         raise ConversionRefused(
             f"{refusal}: the artifact is for {artifact.devices} devices, and {release.title} is called with one. "
-            "Export the function for one device."
+            f"{FOR_ONE_DEVICE}"
         )
     if DOTS_CRASH.fullmatch(release.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
         raise ConversionRefused(

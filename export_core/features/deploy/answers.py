@@ -37,6 +37,7 @@ from export_core.policy.known_issues import KnownIssue, todo_about
 from export_core.policy.load_check import LoadCheck, check_load, find_reader, not_promised
 from export_core.policy.run_options import RESULTS, CellOptions, ProjectOptions, Selection, option_words
 from export_core.policy.terms import Terms
+from export_core.readers.cell import FOR_ONE_DEVICE
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
@@ -476,6 +477,10 @@ def _instead(target: DeploymentTarget, answered: Sequence[_Answered], question: 
             "or leave their cases out of the target's `cases`."
         )
     done = {subject.name for subject in elsewhere}
+    on_several = [one for one in failing if target.reader and one.name not in done and one.artifact.devices > 1]
+    if on_several:
+        yield f"Made for several devices: {few([one.name for one in on_several])}. {FOR_ONE_DEVICE}"
+        done |= {one.name for one in on_several}
     convert = f"`jaxexport convert FILE --for {target.release} -o OUT`"
     convert = with_asked(convert, asked_in(option_words(question.project)))
     # Why the target cannot take it comes before how it fails elsewhere.

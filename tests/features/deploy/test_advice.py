@@ -156,6 +156,14 @@ def test_a_conversion_that_removes_shardings_is_advised(reader, golden, reason, 
     assert "Conversion does not help" not in out
 
 
+@pytest.mark.parametrize("writer", ["0.6.2", "0.12.0.1"], ids=["loaded", "not loaded"])
+def test_an_export_for_one_device_is_advised_for_another_runtime(writer, project, jaxexport):
+    Path("export_compat.yaml").write_text("deployed: [{name: robot, reader: iree==3.13.0}]\n")
+    file = KEPT.root / "tests.compat.test_shardings.test_two_devices" / f"{writer}-cpu" / ARTIFACT
+    (upgrade,) = json.loads(jaxexport("can-i-deploy", file, "--to", "robot", "--json", code=1).out)["upgrades"]
+    assert upgrade["instead"] == [f"Made for several devices: {file}. Export the function for one device."]
+
+
 def test_a_failure_by_a_known_issue_has_the_advice_of_that_issue(project, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: phone, reader: litert==2.3.0}]\n")
     failed = ran(Verdict.ERROR, "0.12.0.1", stage=Stage.RUN, message="not refused", upstream="litert-unchecked-sizes")

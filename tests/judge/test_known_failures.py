@@ -101,7 +101,9 @@ TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
 OF_CONVERTED = {**CHOLESKY, "converted": True, "promised": False, "deployed": ("old",)}
 CONVERTED = result(Verdict.CONVERTED, Judgement.BONUS, **OF_CONVERTED)
 OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
-ADVICE = r"[.?] (Correct the entry|Delete it|Take them off|Name|Let the entry name|Write|If it is still needed, write) ?"
+ADVICE = (
+    r"[.?] (Correct the entry|Delete it|Take them off|Name|Let the entry name|Write|If it is still needed, write) ?"
+)
 MATCHES_NONE = "matches no cell of this run that it can excuse. Delete it."
 NO_CASE = (
     "matches no cell of this run that it can excuse: no golden of the run matches its cases 't.test_chol*', 't.gone'."

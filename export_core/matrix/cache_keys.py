@@ -33,7 +33,7 @@ _CORE = Path(__file__).parents[1]
 
 
 class ExecutionKeys:
-    """Digests that are equal for cells whose readers run the same content: artifact, inputs, calls and mode."""
+    """Digests that are equal for cells whose readers run equal content: artifact, inputs, calls, platform and mode."""
 
     def __init__(self, limits: CellLimits) -> None:
         self._limits = limits
@@ -95,8 +95,8 @@ def expected_content(manifest: Manifest) -> str:
 def runs_code_outside_the_key(golden: Golden) -> bool:
     """Return whether replaying a golden runs code of the user whose behaviour the cache key does not determine.
 
-    This is so for a user's comparator. A Python module that the golden registers is a part of the key, which
-    determines what it does only if the module is self-contained.
+    A user's comparator may use anything. A Python module that registers types is in the golden, and so in the key,
+    which determines what it does only if the module is self-contained.
     """
     if ":" in golden.compared_as.comparison.compare:
         return True
@@ -111,7 +111,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
 
 @functools.cache
 def hash_of_code() -> str:
-    """Return a hash of the code and tables of this program that decide the outcomes of cells."""
+    """Return a hash of this program's code and tables that run cells, here or on other machines, or decide outcomes."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
     names = "artifact", "base", "goldens", "knowledge", "matrix", "numbers", "policy", "readers", "releases", *executors
@@ -125,7 +125,7 @@ def hash_of_code() -> str:
 
 @functools.cache
 def machine() -> str:
-    """Return the properties of this machine that can change numbers, such as its processor, as text for cache keys."""
+    """Return the properties of this machine that can change numbers, as text for keys: machines may share a cache."""
     processor = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

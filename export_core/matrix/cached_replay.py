@@ -152,9 +152,9 @@ def replay_here(
 ) -> Generator[Replayed, None, None]:
     """Yield each cell with its outcome, from the cache or from a replay on this machine.
 
-    A cell of mode `auto` is run if this machine has its device, and compiled otherwise. If modules are dumped, every
-    cell is run, and no outcome is stored. `ready` is called, from several threads, with each reader whose environment
-    is found or built.
+    A cell of mode `auto` is run if this machine has its device, and compiled otherwise: its outcome has the mode that
+    was used. If modules are dumped, every cell is run, and no outcome is stored. `ready` is called, from several
+    threads, with each reader whose environment is found or built.
     """
     cells = [_in_mode(cell, resolve_mode(cell.mode, cell.platform)) for cell in cells]
     # One event for both: when the replay ends early, so do the environments that are being built for it.

@@ -52,7 +52,7 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
     """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` if nothing is set.
 
-    Tolerances are left out for `exact` and `shape`, which use none.
+    Tolerances that an older version recorded for `exact` or `shape` are left out, since these use none.
     """
     if comparison.compare in WITHOUT_TOLERANCE:
         return comparison.compare

@@ -75,6 +75,6 @@ class CellForecasts:
 
 
 def in_words(answer: Answer) -> str:
-    """Return a forecast's answer with its reasons as text, such as ``no: it runs artifacts for one device``."""
+    """Return an answer with its reasons: ``no: it runs artifacts for one device, and this one is for 2``."""
     reasons = "; ".join(map(str, answer.reasons))
     return answer.answer if answer.answer == YES or not reasons else f"{answer.answer}: {reasons}"

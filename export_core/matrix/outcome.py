@@ -54,8 +54,10 @@ A library does not end its own process by them: a person does, or the system whe
 def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = None) -> str:
     """Return the problems for which no reader may compile a golden's artifact; empty if there are none.
 
-    A problem is a part of the artifact that is not known here, or a custom-call target that neither the writer's
-    release promises nor the golden or policy allows. A target that only the reader no longer promises is no problem.
+    A problem is a part that our artifact reader does not know, or a custom-call target that neither the writer's
+    release promises nor the golden or policy allows. A converted artifact may also have the targets that are promised
+    by the release for which it was converted. A target that only the cell's reader no longer promises is no problem:
+    the cell shows whether it works.
 
     `artifact` is audited in place of the golden's artifact, for example a reduced one.
     """
@@ -222,7 +224,8 @@ def _call(reply: Reply) -> str:
 def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
     """Return a line for the message of a cell that does not compile, with the custom-call targets of its artifact.
 
-    The line is empty if the message names one of them already, or if the cell ended in another stage.
+    The line is empty if the message names one of them already, or if the cell ended in another stage. A compiler that
+    cannot read a kernel does not say to which custom call it belongs.
     """
     targets = cell.golden.manifest.custom_calls
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
@@ -254,7 +257,7 @@ class CallResults:
 
 
 def _finite(error: float | None) -> float | None:
-    """Return a numerical error, or None if it is infinite or NaN, which JSON cannot hold."""
+    """Return a numerical error, or None if it is infinite or NaN: JSON cannot hold those, and the message has them."""
     return error if error is not None and math.isfinite(error) else None
 
 
@@ -262,7 +265,8 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
     """Compare the outputs and refusals of a cell's calls with those that the golden expects.
 
     The `problem` in the result is that of the first call that differs. Unless this difference looks like rounding,
-    errors of later calls are not computed. For a cell that was only compiled, only refusals are compared.
+    later calls are not compared, and only the digests of their outputs are computed. For a cell that was only compiled,
+    only refusals are compared.
     """
     problem = ""
     differences: list[Difference] = []
@@ -323,7 +327,7 @@ def _largest(differences: list[Difference]) -> Difference:
 
 
 class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message, as a regular expression, that releases built from `since` to `until` are known to give."""
+    """A message, as a regular expression, that releases built from `since` to `until` (inclusive) are known to give."""
 
     message: str
     meaning: str

@@ -75,8 +75,8 @@ def make_plan(
 
     `targets` are the policy's deployment targets in force on that day: cells that have to run in them are planned too.
 
-    `user_code` is the process that imports users' own comparators to check that they exist. Without it, only the
-    spelling of their names is checked.
+    `user_code` is the process that imports users' own comparators to check that they exist. Without it nothing is
+    imported, since a plan that is only shown needs no project: only the spelling of names is checked.
 
     Raises:
         MatrixError: Nothing is left to run, since an empty plan must never look like a success.
@@ -267,7 +267,8 @@ def _select_goldens(
 ) -> list[Golden]:
     """Return the goldens that match the cases and writers of the selection, also if the writer was built after `as_of`.
 
-    Raises `MatrixError` if a named writer or case has no golden, or if all writers were built after `as_of`.
+    Raises `MatrixError` if a named writer or case has no golden, or if the writers of all chosen goldens were built
+    after `as_of`.
     """
     if not goldens:
         raise MatrixError(

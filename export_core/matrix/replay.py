@@ -271,7 +271,7 @@ class _Replay:
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
         """Return attempts for the cells that may run, and finish the cells that the audit or another check stops.
 
-        Cells that can share one execution are in one attempt.
+        Cells that can share one execution are in one attempt: their goldens may differ only in the expected outputs.
         """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
@@ -373,7 +373,8 @@ class _Replay:
     ) -> Future[None]:
         """Send an attempt to a worker, and return a future that is done when its slot is free again.
 
-        When the reply arrives, `finish` is called for each cell of the attempt. Cells to repeat are added to `lost`.
+        When the reply arrives, `finish` is called for each cell of the attempt, except for those to repeat: an attempt
+        with them is added to `lost`.
         """
         ended: Future[None] = Future()
 
@@ -462,9 +463,10 @@ class _Replay:
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
     """Return the cells in groups of one placement: first all groups that decide the gate's answer, then the others.
 
-    Cells of a placement for which `execution` returns equal values run once, so all of them are in the deciding group
-    if one of them decides. Groups of readers with the same jax are kept apart in the order, so that the later ones can
-    use Python bytecode that an earlier one has compiled.
+    The gate's answer then does not wait for cells on which it does not depend. Cells of a placement for which
+    `execution` returns equal values run once, so all of them are in the deciding group if one of them decides. Groups
+    of readers with the same jax are kept apart in the order, so that the later ones can use Python bytecode that an
+    earlier one has compiled.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
     deciding = {name for cell, name in named if cell.decides}
@@ -481,7 +483,10 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
 
 @dataclass(eq=False)
 class _IdleWorkers:
-    """The idle workers of a replay, each of which waits for a later group of cells of its placement."""
+    """The idle workers of a replay, each of which waits for a later group of cells of its placement.
+
+    A worker can run several groups, since it forks a cold process for each cell.
+    """
 
     _waiting: Counter[Placement] = field(default_factory=Counter)  # How many groups of each placement have not begun.
     _workers: dict[Placement, Worker] = field(default_factory=dict)

@@ -52,7 +52,8 @@ def opened(user_code: UserCode | None, policy: Policy, limits: CellLimits) -> Ab
     """Return a context manager for the process that runs users' comparators.
 
     If `user_code` is given, it is this process, which stays open. Otherwise it is a new one, which is closed at the
-    end. An answer of a new process may take as long as a cell, but at least `SECONDS`.
+    end. A new process gets the environment variables that the policy adds, and its limit for an answer is that of a
+    cell, if that is more than `SECONDS`.
     """
     if user_code:
         return nullcontext(user_code)

@@ -35,7 +35,7 @@ Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode, and 
 
 
 class Control(StrEnum):
-    """How a golden ended in the release that wrote it, compared with a cell that failed on the same device."""
+    """How a golden ended in its writer's release, in the same run, compared with a cell that failed on that device."""
 
     ALIKE = "fails alike"  # The compiler of that device cannot do it, whichever release asks.
     OTHERWISE = "fails otherwise"
@@ -74,7 +74,7 @@ def by_build_date(releases: Iterable[Release]) -> list[str]:
 
 
 def titles(readers: Iterable[Release]) -> str:
-    """Return the names of readers for a sentence, such as ``jaxlib 0.9.2, tensorflow 2.21.0``, by build date."""
+    """Return the names of readers for a sentence, sorted as by `by_build_date`: ``jaxlib 0.9.2, tensorflow 2.21.0``."""
     return title_of(", ".join(by_build_date(readers)))
 
 
@@ -111,7 +111,7 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 
 
 def is_of_cell(result: Result, cell: Cell) -> bool:
-    """Return whether a result belongs to a cell: its case, golden, writer, reader and platform are those of the cell.
+    """Return whether a result belongs to a cell: each field that the cell determines has the cell's value.
 
     The mode may differ, since a result has the mode in which the cell was run.
     """
@@ -229,13 +229,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def is_beyond_rounding(self) -> bool:
         """Whether the cell's numbers are too wrong for rounding: garbage, or far beyond the allowed error.
 
-        False if the allowed error is not known.
+        If the allowed error is not known, only garbage counts.
         """
         return self.is_garbage or (self.verdict is Verdict.NUMERICS and is_far_off(self.times_allowed))
 
     @property
     def fails_audit(self) -> bool:
-        """Whether the audit stopped the cell, since no reader may compile its artifact."""
+        """Whether the audit stopped the cell: no reader may compile its artifact, and no window excuses that."""
         return self.stage is Stage.AUDIT and self.verdict.fails
 
     @property
@@ -245,7 +245,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def error_lines(self) -> str:
-        """The lines of stderr that mention an error, if the verdict is `error`; otherwise empty."""
+        """The stderr lines that mention an error, as the exception may not; empty unless the verdict is `error`."""
         lines = self.stderr.splitlines() if self.verdict is Verdict.ERROR else []
         return "\n".join(line for line in lines if "error" in line.lower())[:600]
 
@@ -261,7 +261,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def series(self) -> Series:
-        """The key of the cells with which this one is compared: golden, platform, device, mode and runtime.
+        """The key of cells whose costs and numbers are compared: golden, platform, device, mode, runtime and settings.
 
         Such cells differ only in the release that reads.
         """
@@ -270,7 +270,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 def existed_on(result: Result, day: datetime.date) -> bool:
-    """Return whether the writer and the reader of a result were both built on or before a day."""
+    """Return whether a cell's writer and reader were built on or before a day: else no plan for it has the cell."""
     return result.writer.built <= day and result.reader.built <= day
 
 
@@ -310,7 +310,7 @@ def without_cell(outcome: Result) -> Result:
 
 
 def for_cell(outcome: Result, cell: Cell) -> Result:
-    """Return a cached outcome with the case, golden, reader and other fields of this cell filled in."""
+    """Return a cached outcome with the fields of this cell, such as its case, but with the mode in which it was run."""
     return msgspec.structs.replace(outcome, **{**_of_cell(cell), "mode": outcome.mode})
 
 
@@ -374,7 +374,7 @@ class Cells:
 
     @cached_property
     def by_series(self) -> Mapping[Series, Sequence[Result]]:
-        """The results that differ only in the reader, by golden, platform, device, mode and runtime."""
+        """Results that differ only in the reader, by golden, platform, device, mode, runtime and settings."""
         return grouped(self.results, lambda result: result.series)
 
     @cached_property

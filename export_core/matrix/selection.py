@@ -52,7 +52,7 @@ class Readers:
 
 @dataclass(frozen=True)
 class KnownReleases:
-    """The releases of a calendar, and those of the wheels that a user names as files or finds in a package index."""
+    """A calendar with the releases that a user's wheels and package indexes add."""
 
     calendar: Calendar
     files: dict[str, Wheel]  # The wheels that are named as readers, by their path as it was named.

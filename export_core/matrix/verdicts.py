@@ -140,7 +140,8 @@ _OF_POLICY = re.compile(
 def how_to_allow(allowed: str, *, is_garbage: bool) -> str:
     """Return advice on how the policy can allow the different numbers of a cell, or why it cannot (`is_garbage`).
 
-    `allowed` are the rules by which the numbers were compared, as in a result.
+    `allowed` are the rules by which the numbers were compared, as in a result. The advice is about the policy alone,
+    since the matrix sees no markers.
     """
     if is_garbage:
         return NOT_TO_ALLOW

@@ -107,7 +107,7 @@ class Difference:
 
     @property
     def is_beyond_rounding(self) -> bool:
-        """Whether the difference is too large for rounding. False if the allowed error is not known."""
+        """Whether the difference is too large for rounding. If the allowed error is not known, only garbage counts."""
         is_far = is_far_off(times_allowed(self.max_noise_error, self.grid))
         return not self.ok and (is_far or is_garbage(self.max_abs_error, self.kind))
 
@@ -402,8 +402,8 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
     """Return lines about elements where a number, NaN or infinity was expected, and another of these was found.
 
-    One such line is ``NaN where a number was expected at 2 places``. `bad` marks the elements that are out of
-    tolerance.
+    An infinity of the other sign counts too. One such line is ``NaN where a number was expected at 2 places``. `bad`
+    marks the elements that are out of tolerance.
     """
     sides = []
     for values in (to_double(expected), to_double(actual)):

@@ -105,8 +105,8 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
 def count_undecided(leaf: Leaf, noise: Array) -> int:
     """Return how many elements of an output have so much noise that a wrong number would pass.
 
-    `noise` is the measured noise, to which `noise_with_floors` adds as in a comparison. If an output is zero in all
-    runs, no element counts, since any other number would fail.
+    `noise` is the measured noise; elements are judged by `noise_with_floors`, as in a comparison. If an output is zero
+    in all runs, no element counts, since any other number would fail.
     """
     expected, largest = leaf.numpy(), scale_of([leaf])
     if not largest:

@@ -14,8 +14,8 @@ from export_core.numbers.user_code import UserCode
 def without_values(golden: Golden) -> str:
     """Return why the outputs of a golden show nothing about its function; empty if any element shows something.
 
-    The outputs of derivatives do not count, since they may be numbers even if the function returns only NaN. Raises
-    `GoldenError` if the outputs cannot be read.
+    The outputs of derivatives do not count, neither here nor when a golden is written, since they may be numbers even
+    if the function returns only NaN. Raises `GoldenError` if the outputs cannot be read.
     """
     problem = ""
     for file, check in golden.calls.items():

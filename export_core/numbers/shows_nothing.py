@@ -175,7 +175,7 @@ class Output:
         return ""
 
     def is_lost_as(self, given: Leaf, *, same_values: bool) -> bool:
-        """Return whether an input is infinite or NaN in the same elements as this output.
+        """Return whether an input is infinite or NaN in the same elements as this output, which has such elements.
 
         If `same_values` is true, the values of all elements must be equal, too.
         """

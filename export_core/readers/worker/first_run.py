@@ -27,8 +27,8 @@ class FirstRuns:
     def run(self, worker: Worker, request: Request, most: int | None = None) -> Reply:
         """Run a request in a cold process, and store its reply and outputs for one later replay.
 
-        Nothing is stored if the process was ended by a variant, by a timeout or by a fault of the machine, or if the
-        outputs have more than `most` bytes.
+        Nothing is stored if the process was ended by a variant, by a limit of time or memory, or by a fault of the
+        machine, or if the outputs have more than `most` bytes.
         """
         reply = worker.submit(request).result()
         ended = reply.end in ("ok", "error", "crash")
@@ -70,7 +70,7 @@ class _Answering:
 
 
 def _content(request: Request) -> bytes:
-    """Return bytes that are equal for two requests that run alike, to look up stored replies.
+    """Return bytes by which a stored reply is looked up: requests with equal bytes run alike.
 
     They leave out the time limit and the variants of a request, and have the hash of each file in place of its path.
     """

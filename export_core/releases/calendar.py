@@ -89,7 +89,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """The sort key of releases: jaxlib, then each other runtime, both by build date, name and jax."""
+        """The sort key of releases: jaxlib, then each other runtime, by build date, name and jax."""
         return self.family, self.built, self.name, self.jax
 
 
@@ -180,7 +180,7 @@ class Calendar:
         """Return today's date in UTC.
 
         Raises:
-            ReleaseError: a known jaxlib was built after the day of the clock, so later ones would be left out.
+            ReleaseError: a known jaxlib was built later, and would be left out.
         """
         day = datetime.datetime.now(tz=datetime.UTC).date()
         last = max(self.jaxlib, key=lambda version: self.jaxlib[version].built, default=None)
@@ -194,7 +194,7 @@ class Calendar:
     def built(self, jaxlib: str) -> datetime.date:
         """Return the day on which a jaxlib was built.
 
-        Raises `ReleaseError` if the calendar lacks this jaxlib: a date is never guessed.
+        Raises `ReleaseError` if the calendar lacks this jaxlib.
         """
         return self._entry(jaxlib).built
 

@@ -4,4 +4,4 @@ from export_core.base.errors import ExportCompatError
 
 
 class ReleaseError(ExportCompatError):
-    """An error for a release or a date that is unknown, or that cannot be right."""
+    """An error for a release or date that is unknown or cannot be right."""

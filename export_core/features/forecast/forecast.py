@@ -296,7 +296,7 @@ def _reader_events(
 def _retirements(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, str]]:
-    """Yield each jaxlib that no deployment target runs, as (day, version): from that day on, it need not be tested."""
+    """Yield each jaxlib that is not deployed, as (day, version): from that day on, it need not be tested."""
     written = sorted({golden.manifest.writer.built for golden in goldens})
     in_use = deployed_readers(policy, as_of)
     for version in calendar.versions():

@@ -301,9 +301,9 @@ def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
 
 
 def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
-    """Return whether JAX itself has a golden with the artifact's module that `writer` may have written.
+    """Return whether JAX itself has a golden with the artifact's module, for whose writer `writer` may stand.
 
-    The writer must be built between the date of JAX's golden and the first known release from that date on.
+    `writer` must be built between the date of JAX's golden and the first known release from that date on.
     """
     calendar = load_calendar()
     built = [calendar.built(version) for version in calendar.versions()]

@@ -156,7 +156,7 @@ def build(
 ) -> Built:
     """Return the environment of a recipe, locked for use; build it if it is not on disk yet or is damaged.
 
-    The check of the recipe runs when the environment is built. Raises `EnvironmentFailed` if building fails twice.
+    A build runs the check of the recipe, unless `expected` is set. Raises `EnvironmentFailed` if building fails twice.
 
     Args:
         recipe: what to build.
@@ -456,9 +456,9 @@ class EnvironmentLocks:
 
 @contextmanager
 def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
-    """Lock an environment, so that no other process can use it; yield whether it is locked, False if it is in use.
+    """Lock an environment, so that no other process can use it; yield False if it is in use or cannot be locked.
 
-    With `create`, a missing lock file is made.
+    If the lock file is missing, it is made with `create`. Without `create`, nothing is locked, and True is yielded.
     """
     try:
         descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)

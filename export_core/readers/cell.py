@@ -152,7 +152,7 @@ def dump_folder(cell: Cell, check: str, folder: Path) -> Path:
     """Return the folder for the modules of one call: ``<case>/<writer>/<reader>-<platform>`` below `folder`.
 
     The worker writes into it: ``exported.mlir``, the module as the reader parses it, what jax dumps
-    (``jax_dump_ir_to``) and ``compiled.hlo``. Each further call has a subfolder with the name `check`.
+    (``jax_dump_ir_to``) and ``compiled.hlo``. Each further call has a subfolder, named after `check`.
     """
     own = folder / cell.golden.id / f"{cell.reader.name}-{cell.platform}"
     return own / re.sub(r"[^\w.-]+", "_", check)

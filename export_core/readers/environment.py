@@ -102,9 +102,9 @@ class Sources:
         return (*links, *(f"--index={url}" for url in self._indexes()), *strategy)
 
     def content(self, release: Release) -> str:
-        """Return a text that differs whenever these sources may install something else for the same versions.
+        """Return a text that identifies what these sources add to the versions that decide what is installed.
 
-        It consists of the hashes of local wheels and the URLs of indexes, and is "" without any of them.
+        It has the hashes of local wheels for this release and the URLs of indexes; "" if there are neither.
         """
         paths = {wheel.path for wheel in (self.file_of(release),) if wheel}
         for path in {path for wheel in self.held for path in wheel.path.parent.glob("*.whl")}:
@@ -241,7 +241,10 @@ class ReaderEnvironments(EnvironmentLocks):
         return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
-        """Return the environment for a reader on its platform if it is on disk, else None. Nothing is built."""
+        """Return the environment for a reader on its platform if it is on disk, else None.
+
+        Nothing is built, downloaded or awaited.
+        """
         interpreter = interpreter_here(self._pythons(placement))
         if interpreter and (built := find_built(self._recipe(placement, interpreter).folder, self)):
             return self._environment(placement, built, interpreter)
@@ -250,7 +253,8 @@ class ReaderEnvironments(EnvironmentLocks):
     def folder(self, placement: Placement) -> Path | None:
         """Return the folder where the environment for a reader on its platform is, or will be built.
 
-        None if no CPython for it is on this machine, since the folder's name depends on the CPython.
+        None if no CPython for it is on this machine, since the folder's name depends on the CPython. Nothing
+        is downloaded.
         """
         interpreter = interpreter_here(self._pythons(placement))
         return self._recipe(placement, interpreter).folder if interpreter else None

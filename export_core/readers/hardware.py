@@ -131,8 +131,8 @@ def flags_of_numbers(variables: Mapping[str, str]) -> list[str]:
 def processors(written: str, variables: Mapping[str, str]) -> str:
     """Return in words how the processor that wrote a golden differs from this one, if numbers may depend on that.
 
-    Return "" if the writer's processor is unknown, or if both have the same instruction set and no setting of this
-    process changes its kernels.
+    Return "" if the writer's processor is unknown, or if both have the same instruction set and no setting of the
+    reading process may change numbers.
 
     Args:
         written: the processor and instruction set that wrote the golden; "" if unknown.

@@ -147,7 +147,8 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 def changed_in(folder: Path, hashed: HashedFiles | None = None, *, is_new: bool = False) -> str:
     """Return which file of an environment does not have its package's content, or belongs to no package; "" if none.
 
-    Every file that is not in `hashed` is read, which takes about half a second. Compiled bytecode is not examined.
+    Every file that is not in `hashed` is read, which takes about half a second. Compiled bytecode is not examined: it
+    belongs to no package.
 
     Args:
         folder: The environment.
@@ -201,7 +202,7 @@ def _large_as_unpacked(records: list[Path]) -> Iterator[str]:
 
 
 def _files_in(folder: str) -> Iterator[str]:
-    """Yield the path of every file in a folder, without the ``__pycache__`` folders, which no RECORD file lists."""
+    """Yield the path of every file in a folder, without ``__pycache__`` folders, which Python fills on this machine."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (f"{parent}/{name}" for name in names)
@@ -266,7 +267,8 @@ def hash_of_this_interpreter() -> str:
     """Return a hash that changes with this interpreter, its packages, and any file of a package that cells import.
 
     Of these files only size and time are read, which takes 10 ms instead of a second. Paths of folders are left out, so
-    that another clone of a project with the same packages has the same hash. Return "" if a file cannot be read.
+    that another clone of a project with the same packages has the same hash. It is "" if a file
+    or a package cannot be read.
     """
     lines = [sys.version, os.environ.get("PYTHONPATH", "")]
     try:

@@ -215,7 +215,7 @@ def make_own_requirement(package: Distribution | None = None) -> str:
 def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
     """Yield the files of an installed package that came with its wheel, as (path, present content).
 
-    Bytecode, command scripts and the installer's own files are left out.
+    Bytecode and the installer's own files are left out, and command scripts, which name an interpreter.
     """
     # Not `package.files`, which leaves out what is lost since CPython 3.12.
     for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):

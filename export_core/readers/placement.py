@@ -172,7 +172,7 @@ def typical(placement: Placement) -> Figures:
 def parse_platform(text: str) -> tuple[str, Mode]:
     """Return the platform and the mode that a text such as ``cuda:run`` names. A missing mode is `Mode.AUTO`.
 
-    A CPU always has the mode run. Raises `PlacementError` for an unknown platform or mode.
+    A CPU always has the mode run. Raises `PlacementError` for any other text, such as ``cpu:compile``.
     """
     platform, _, mode = text.partition(":")
     if platform not in PLATFORMS:

@@ -84,12 +84,12 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def pair(self) -> str:
-        """The name with both versions, ``0.11.2-jax0.12.0.1``; for a runtime other than jaxlib, its usual name."""
+        """The name with both versions, ``0.11.2-jax0.12.0.1``; for another runtime, ``tensorflow==2.21.0``."""
         return self.runtime or f"{self.jaxlib}-jax{self.jax}{self.with_settings}"
 
     @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """The sort key of releases: jaxlib before other runtimes, then by build date, name and jax."""
+        """The sort key of releases: jaxlib, then each other runtime, by build date, name and jax."""
         return self.family, self.built, self.name, self.jax
 
 
@@ -180,7 +180,7 @@ class Calendar:
         """Return today's date in UTC.
 
         Raises:
-            ReleaseError: the clock is wrong, since a known jaxlib was built later.
+            ReleaseError: a known jaxlib was built later, and would be left out.
         """
         day = datetime.datetime.now(tz=datetime.UTC).date()
         last = max(self.jaxlib, key=lambda version: self.jaxlib[version].built, default=None)
@@ -361,8 +361,8 @@ def about_unknown(jaxlib: str, known: Mapping[str, str]) -> str:
 def similar_release(text: str, known: Sequence[str]) -> str:
     """Return a hint such as "Did you mean '0.12.0'?" at the known release that a text most likely means; "" if none.
 
-    Only releases with the same first two numbers are considered: by its letters alone, 0.4.13 is similar to 0.13, but
-    it is years older. `known` has versions, the oldest build first.
+    Of the releases with the same first two numbers it is the most similar, or else the newest. By its letters alone,
+    0.4.13 is similar to 0.13, but it is years older. `known` has versions, the oldest build first.
     """
     try:
         line = version_key(text).release[:2]

@@ -4,4 +4,4 @@ from export_core.base.errors import ExportCompatError
 
 
 class ReleaseError(ExportCompatError):
-    """An error for an unknown release, or for a date that cannot be right."""
+    """An error for a release or date that is unknown or cannot be right."""

@@ -203,7 +203,8 @@ class RemoteFile(io.RawIOBase):
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
     """Return the response to a request for a URL.
 
-    Raises `ReleaseError` if the server cannot be reached, or answers with an error status that is not in `also`.
+    Raises `ReleaseError` for a wrong URL, if UV_OFFLINE forbids the network, or if the server cannot be reached or
+    answers with an error status that is not in `also`.
     """
     parts = urlsplit(url)
     # urllib also opens ftp: and data:, which no index is.

@@ -46,7 +46,8 @@ class Wheel:
 def read_wheel(path: Path) -> Wheel:
     """Return the facts about a wheel that its file name, time stamps and metadata give.
 
-    Raises `ReleaseError` for a file that is not a wheel, and for a wheel without a known build date.
+    Raises `ReleaseError` for a file that is not a wheel, and for a wheel without a known build date: a date is never
+    guessed.
     """
     try:
         with open_regular(path, follow=True) as file:

@@ -150,8 +150,8 @@ class OwnReader:
         """Return how the first call of an artifact ends its process; "" if the process survives or this is not known.
 
         If a cold process dies, the call runs again in a process that has lowered linear algebra; with `warm`, only in
-        such a process. This process has lowered the function, and LAPACK calls in old releases end a process that has
-        lowered nothing. An artifact whose first call a process survived in an earlier run is not called. The golden's
+        such a process. This process has lowered the function, and until 0.9.2 LAPACK calls end a process that has
+        not. An artifact whose first call a process survived in an earlier run is not called. The golden's
         first replay reuses the reply where it would run the same.
         """
         limits, environment = CellLimits.of(self._options), self._environment

@@ -147,7 +147,7 @@ def changed_goldens(run: Run, goldens: Mapping[str, Golden] | None) -> str:
 
 
 def _changed_among(recorded: Mapping[str, str], goldens: Mapping[str, Golden]) -> str:
-    """Return a text that names the goldens that differ from their recorded hashes; "" if none does.
+    """Return a text that names the goldens that are missing, damaged or not as recorded; "" if none is.
 
     `recorded` has the hash of each golden of the run by its id, and `goldens` all goldens of the folder by id.
     """

@@ -73,7 +73,7 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
     Raises:
         ConversionError: Two targets have the same path; or a target would replace an original or a file that is not the
             record of a conversion, or is inside a golden.
-        RunError: A target is a link, or is a file of a golden, of a policy or of a run.
+        RunError: A target is a link, or has the place of a file of a golden, of a policy or of a run.
     """
     used: dict[Path, str] = {}
     originals = {Path(target.name).resolve() for target in targets}

@@ -103,7 +103,7 @@ class DeployedReader(msgspec.Struct, frozen=True):
 
 
 class ForeseenReader(msgspec.Struct, frozen=True):
-    """A reader in use, and the forecast of how many goldens it reads and runs, of those that it has to run."""
+    """A reader in use, and which goldens it is forecast to read and to run, of those that it has to run."""
 
     reader: str  # Its name, such as `tensorflow==2.21.0` or, of a jaxlib, `0.9.2`.
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
@@ -296,7 +296,7 @@ def _reader_events(
 def _retirements(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, str]]:
-    """Yield each jaxlib that no deployment target runs, as (day, version): from that day on, it need not be tested."""
+    """Yield each jaxlib that is not deployed, as (day, version): from that day on, it need not be tested."""
     written = sorted({golden.manifest.writer.built for golden in goldens})
     in_use = deployed_readers(policy, as_of)
     for version in calendar.versions():
@@ -416,7 +416,8 @@ def foreseen_readers(
 ) -> Iterator[ForeseenReader]:
     """Yield, for each of these releases, which goldens it is forecast to read and to run.
 
-    A jaxlib that reads and runs all goldens is left out. Raises `ReleaseError` for a release that is not known.
+    A jaxlib is left out unless there is a golden that it does not read or does not run. Raises `ReleaseError` for
+    a release that is not known.
     """
     terms = Terms(calendar_entries(calendar))
     read: dict[str, Artifact] = {}

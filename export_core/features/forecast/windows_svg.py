@@ -92,7 +92,7 @@ def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: 
 
 
 def _label(parent: Xml.Element, generation: Generation, as_of: datetime.date, right: float, top: float) -> None:
-    """Draw a writer's name, the number of its goldens and the days left, to the left of its bar."""
+    """Draw a writer's name, the number of its goldens and the days left, left of its bar, where a phone shows them."""
     add(parent, "text", "writer", generation.writer, x=right, y=top + 10, text_anchor="end")
     for below, text in ((21, plural(generation.goldens, "golden")), (31, days_left(generation, as_of))):
         add(parent, "text", "date", text, x=right, y=top + below, text_anchor="end")

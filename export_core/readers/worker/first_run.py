@@ -27,7 +27,7 @@ class FirstRuns:
     def run(self, worker: Worker, request: Request, most: int | None = None) -> Reply:
         """Run a request in a cold process, and store its reply and outputs for one later replay.
 
-        Nothing is stored if the process was ended by a variant, by a timeout or by a fault of the machine, or if the
+        Nothing is stored if a variant, a limit of time or memory, or a fault of the machine ended the process, or if the
         outputs have more than `most` bytes.
         """
         reply = worker.submit(request).result()
@@ -70,7 +70,7 @@ class _Answering:
 
 
 def _content(request: Request) -> bytes:
-    """Return bytes that are equal for two requests that run alike, to look up stored replies.
+    """Return bytes by which a stored reply is looked up: requests with equal bytes run alike.
 
     They leave out the time limit and the variants of a request, and have the hash of each file in place of its path.
     """

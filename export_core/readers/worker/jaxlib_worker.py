@@ -80,7 +80,8 @@ def start_ahead(client: bool) -> None:
 
     MLIR registers its dialects, and jax looks for plugins among the installed packages. Doing this once in the worker
     saves each cell 5 of the 12 ms before it reads its artifact (docs/explanation/performance.md), and starts no thread.
-    An error here is only printed: if it matters, the cell raises it again.
+    An error here, such as for a name that a release has moved in `jax._src`, is only printed: if it matters, the cell
+    raises it again.
 
     Args:
         client: whether to start the client of XLA too, in a process that runs only one cell.
@@ -283,8 +284,8 @@ def time_limit(seconds: float | None) -> Any:
 class Variants:
     """The runner of a call's variants: repetitions with other inputs or other compiler options.
 
-    Consecutive variants with the same options share a compiled program. With `again`, which is for programs that cannot
-    run twice, each variant compiles its own.
+    Consecutive variants share a compiled program if their options are equal and both are rewritten, or neither is. With
+    `again`, which is for programs that cannot run twice, each variant compiles its own.
     """
 
     def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
@@ -434,7 +435,7 @@ def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], de
 
 
 def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
-    """Return the mesh of a call, built from as many of these devices as it needs."""
+    """Return the mesh of a call, built from the first of these devices, as many as it needs."""
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     chosen = list(devices)[: int(np.prod(sizes))]
     # Any but "own" stands for a caller whose mesh is not the exporter's: the same devices in another order.
@@ -444,8 +445,8 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
     """Return the context manager in which a call is run, which sets the mesh for a call without arguments.
 
-    Other calls need no mesh there, since their arguments are on one. For them, and in releases of jax that cannot set a
-    mesh, the context manager does nothing.
+    Other calls need no mesh there, since their arguments are on one. For them, and in jax until 0.6.2, which cannot
+    set a mesh, the context manager does nothing.
     """
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
         return contextlib.nullcontext()
@@ -542,7 +543,11 @@ def parse_module(exported: Any) -> None:
 
 
 def call_of(export: Any, exported: Any) -> Any:
-    """Return the function that calls an artifact, which has another name in older releases of jax."""
+    """Return the function that calls an artifact.
+
+    It is a method of the artifact since 0.4.30. Before, `export.call` returns it, or `export.call_exported` until
+    0.4.23.
+    """
     if hasattr(exported, "call"):
         return exported.call
     old = getattr(export, "call", None) or export.call_exported
@@ -576,7 +581,7 @@ def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
 
 
 def unreduced_axes(sharding: Any) -> list[str]:
-    """Return the mesh axes over which an array with this sharding is still to be summed; empty for most arrays."""
+    """Return the mesh axes over which an array with this sharding is still to be summed, since 0.7; mostly empty."""
     return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
 
 

@@ -361,10 +361,10 @@ class Rewriting:
     def _moved(
         self, value: Any, match: Any, numbers: Any, *, doubled: int, of_terms: bool = False, all_move: bool = False
     ) -> Any:
-        """Add a call of a helper function that moves a value, and return the call's result.
+        """Add a call of a helper function that moves a value, at the insertion point; return the call's result.
 
-        The helper function is made on first use for each type. `match` is the match of `ARRAY` with the value's type;
-        the other parameters are those of `helper_text`.
+        A helper function is made on first use for each type and choice of the parameters, which are those of
+        `helper_text`. `match` is the match of `ARRAY` with the value's type.
         """
         key = match[0], doubled, of_terms, all_move
         if key not in self.helpers:

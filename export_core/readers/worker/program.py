@@ -155,7 +155,7 @@ def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any
 def few_digits(value: float) -> float:
     """Return a number rounded to three digits, which is enough for a measurement that varies.
 
-    Rounded numbers are often equal, and so take less memory and space in files.
+    Results with equal numbers then share them in memory.
     """
     return float("%.3g" % value)
 
@@ -657,7 +657,8 @@ class Server:
     def prepare(self, modules: list[str]) -> None:
         """Import these Python modules in the worker, so that its cells need not import them.
 
-        If this has started threads or a client of the runtime, forks would not be cold, and this process ends.
+        If this has started threads or a client of the runtime, this process ends: its forks could hang, or would not
+        be cold.
         """
         with without_collections():
             import_all(modules)
@@ -861,7 +862,7 @@ def die_with(parent: int) -> None:
 
 
 def main() -> None:
-    """Run as a worker that serves cells, or run a single cell, as the arguments say; write replies to stdout."""
+    """Run as a worker that serves cells, or run a single cell, as the arguments say; reply on the original stdout."""
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt would look like an error of the artifact
     replies = os.dup(1)

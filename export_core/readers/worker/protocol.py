@@ -145,7 +145,7 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
     """The wall time of each stage of the plain call in seconds, and the memory of its process.
 
     The time of a stage that was not run is null. Times are longer on a busy machine, and for the first cell in a new
-    environment. A result from the cache of outcomes has the times of its original run.
+    environment, which imports modules. A result from the cache of outcomes has the times of its original run.
     """
 
     deserialize: float | None = None  # To read the artifact.

@@ -425,7 +425,7 @@ def _leaves_of(value: Any) -> list[Any]:
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf of the arguments that is not an array, or whose numbers jax changes silently."""
+    """Raise `ExportError` for a leaf that is not an array, or whose numbers jax changes by more than rounding."""
     for argument, inside, leaf in arguments.named():
         where = f"{test}: {argument}{inside}"
         if is_reference(leaf):

@@ -42,7 +42,7 @@ _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION
 
 
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True, paths: LeafPaths | None = None) -> list[str]:
-    """Return a line for each difference between two exports by the same writer; empty if both compute the same.
+    """Return a line for each difference between two exports by the same writer; empty if both do the same.
 
     Args:
         then: the golden's artifact.

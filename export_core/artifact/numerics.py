@@ -112,7 +112,8 @@ class _Factors(Trace):
     def _source(self, value: Value) -> tuple[Value, bool] | None:
         """Return the result of a custom call or loop from which a value is made, and whether something was subtracted.
 
-        Only operations that jax adds itself, such as a slice, may come in between. None if the value is made otherwise.
+        Only operations such as jax itself adds, for example a slice, may come in between. None if the value is made
+        otherwise.
         """
         is_shifted = False
         while made := self.past_calls(value):

@@ -56,8 +56,8 @@ NO_DEVICES = "jax before 0.8.2 finds no number of devices: artifacts have it in 
 def fails_when_called(reasons: Sequence[str]) -> bool:
     """Return whether the only reason why a reader does not load an artifact is `NO_DEVICES`.
 
-    Such a reader, an old jax, takes the artifact for one that was exported for 0 devices, and fails only at the first
-    call.
+    Such a reader, jax before 0.8.2, takes the artifact for one that was exported for 0 devices, and fails only at the
+    first call.
     """
     return [*reasons] == [NO_DEVICES]
 
@@ -194,8 +194,8 @@ def _versions_by_name() -> dict[str, set[tuple[int, ...]]]:
 def _versions_of_names(module: Module) -> set[tuple[int, ...]]:
     """Return the StableHLO versions after `OLDEST` that added any version of a name in a module.
 
-    The names are those of operations, attributes and types. The versions of a name count whether or not this module
-    uses them.
+    The names are those of operations, attributes and types that `_came_with` returns. The versions of a name count
+    whether or not this module uses them.
     """
     came = _came_with(module)
     plain = {_unversioned(name) for names in came.values() for name in names}
@@ -335,8 +335,8 @@ def _runs_in_jaxlib_alone(artifact: Artifact) -> bool:
 def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     """Yield the reasons why a reader refuses an envelope; nothing if it accepts the envelope.
 
-    Which envelopes a jax reads depends on its version number and not on its date. A nightly build counts as the release
-    that it becomes.
+    Which envelopes a jax reads depends on its version number and not on its date: 0.8.3 is younger than 0.9.0 and reads
+    less. A nightly build counts as the release that it becomes.
     """
     yield from _convention_reasons(envelope.calling_convention_version, reader)
     if reader.release.runtime:  # it never sees the rest of the envelope

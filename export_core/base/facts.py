@@ -32,7 +32,7 @@ class Fact(Generic[Value]):
     def of(self, facts: Facts) -> Value | None:
         """Return the value of this fact among the facts of a result, or None if the result lacks it.
 
-        Raises `msgspec.ValidationError` for a value of a wrong type, which `check_facts` refuses when it reads a file.
+        Raises `msgspec.ValidationError` for a value of a wrong type, which `check_facts` refuses in files.
         """
         if self.name not in facts:
             return None

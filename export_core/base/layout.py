@@ -99,7 +99,7 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
-    """Return labels with their texts as lines of at most `width` characters.
+    """Return labels with their texts as lines wrapped at `width` characters.
 
     Line breaks and indents in a text are preserved. If a text needs more than `most` lines, sentences at its end are
     left out; if `most` is 0, nothing is left out.

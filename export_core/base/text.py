@@ -111,8 +111,8 @@ def printable_json(text: str) -> str:
 def without_credentials(text: str) -> str:
     """Return a text in which URLs have no user, no password and no values in their queries.
 
-    All other text is unchanged. A password may contain `@`, `/`, `?` and `#`, although the standard of URLs forbids
-    this.
+    All other text is unchanged. More is taken for a password than the standard of URLs does, since a password may
+    contain `@`, `/`, `?` and `#`.
     """
     return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
 

@@ -32,7 +32,7 @@ became a no-op with a warning, and later releases do not have it. Source: the so
 
 
 def export_module() -> Any:
-    """Return the module `jax.export`, or `jax.experimental.export` in old releases of jax."""
+    """Return the module `jax.export`, or `jax.experimental.export` before 0.4.30."""
     is_new = importlib.util.find_spec("jax.export") is not None
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
@@ -48,7 +48,7 @@ def export_function(
     """Export a jitted function. Returns jax's `Exported`; raises whatever jax.export raises.
 
     A `jax.ShapeDtypeStruct` may take the place of any argument. `disabled_checks` are custom-call targets (or ``ALL``),
-    ``platform``, and, in old releases of jax, ``shape_assertions``.
+    ``platform``, and, before 0.4.29, ``shape_assertions``.
     """
     module = export_module()
     kinds = module.DisabledSafetyCheck
@@ -111,7 +111,7 @@ def module_text(exported: Any, module: Module) -> str:
 
 
 def serializable_nodes() -> Mapping[type, Any]:
-    """Return the types of tree nodes that this process has registered with jax.export; empty in old releases."""
+    """Return the types of tree nodes that this process has registered with jax.export; none before 0.4.35."""
     module = importlib.import_module(export_module().export.__module__)
     registered: Mapping[type, Any] = getattr(module, "serialization_registry", {})
     return registered
@@ -155,7 +155,7 @@ def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def context_mesh() -> Any:
-    """Return the mesh of the `jax.set_mesh` around this call; None if there is none, or if this jax cannot tell."""
+    """Return the mesh of the `jax.set_mesh` around this call; None if there is none, and before 0.9."""
     mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
     return None if mesh is None or mesh.empty else mesh
 
@@ -163,7 +163,7 @@ def context_mesh() -> Any:
 def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
     """Return the context manager `jax.set_mesh(mesh)`.
 
-    If the mesh is None, or this jax has no `set_mesh`, the returned context manager has no effect.
+    If the mesh is None, or before 0.7, the returned context manager has no effect.
     """
     if mesh is None or not hasattr(jax, "set_mesh"):
         return nullcontext()

@@ -95,8 +95,8 @@ class Arguments:
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
     """Return the arguments of a jitted function, with a mark on each static argument.
 
-    A jitted function does not tell which of its arguments are static. So every choice is tried until all other
-    arguments have exactly the tree `dynamic_tree`, which `api.dynamic_tree` found by tracing the function.
+    A jitted function does not tell which of its arguments are static. So every choice is tried: the right choice leaves
+    arguments with exactly the tree `dynamic_tree`, which `api.dynamic_tree` found by tracing the function.
 
     Raises:
         ExportError: No choice fits, or several choices fit.
@@ -149,7 +149,7 @@ def has_hash(value: object) -> bool:
 
 
 def is_reference(leaf: object) -> bool:
-    """Return whether a leaf is a mutable array, such as `jax.new_ref` returns."""
+    """Return whether a leaf is a mutable array, such as `jax.new_ref` returns since 0.7."""
     return isinstance(leaf, getattr(jax, "Ref", ()))
 
 

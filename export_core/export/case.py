@@ -425,7 +425,7 @@ def _leaves_of(value: Any) -> list[Any]:
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf of the arguments that is not an array, or whose numbers jax changes silently."""
+    """Raise `ExportError` for a leaf that is not an array, or whose numbers jax changes by more than rounding."""
     for argument, inside, leaf in arguments.named():
         where = f"{test}: {argument}{inside}"
         if is_reference(leaf):
@@ -535,7 +535,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
 
 
 def _how_to_jit(function: Any, args: tuple[Any, ...]) -> str:
-    """Return advice on how to jit a function or a model. The first of `args` is the object of a bound method."""
+    """Return advice on how to jit a function or a model. For a bound method, the first of `args` is its object."""
     name = name_of(function, "")
     is_method = bool(args and name) and getattr(type(args[0]), name, None) is function
     model, method = (args[0], f".{name}") if is_method else (function, "")

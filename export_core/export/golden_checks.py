@@ -74,7 +74,7 @@ class GoldenChecks:
             produced: the golden without its checks.
             same: a stored golden of the same call by this writer, whose artifact has the same bytes. Derivatives,
                 refusals and the shardings of results are taken from this golden, since computing them again takes
-                longer than the rest of a test. None if there is no such golden.
+                longer than the rest of a test. If it is None, all are computed.
         """
         self.produced = produced
         self._same = same
@@ -192,7 +192,7 @@ def require_values(produced: ProducedGolden, reason: str | None = None) -> Produ
         reason: the reason to store outputs that show nothing; None if no reason was given.
 
     Raises:
-        ExportError: The outputs of all calls show nothing, and no reason was given.
+        ExportError: All outputs show nothing, or some for made inputs are not finite, and no reason was given.
     """
     if produced.outputs is None:
         return produced

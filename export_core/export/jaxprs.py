@@ -38,8 +38,8 @@ Show = Callable[[Any], list[str]]
 def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
     """Return the text of a jaxpr, which ends in a line break, and a summary with its counts.
 
-    `closed_jaxpr` is the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`. Releases of jax have
-    different classes of jaxprs, so a jaxpr is recognised by its fields.
+    `closed_jaxpr` is the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`, since 0.4.24. Releases of
+    jax have different classes of jaxprs, so a jaxpr is recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -97,7 +97,7 @@ class _JaxprTable:
     def primitives(self) -> Counter[str]:
         """Return how many times each primitive is bound, by the primitive's name.
 
-        An inner jaxpr counts once for each equation that uses it.
+        An inner jaxpr counts once for each place that uses it.
         """
         return self._counts[self.key(self.top)]
 
@@ -346,7 +346,7 @@ def _container(value: Any) -> str:
 
 
 def _without_places(text: str) -> str:
-    """Return the `repr` of an object without addresses and paths, which differ between processes."""
+    """Return the text of an object without addresses and paths, which differ between processes."""
     text = _PLACE.sub("<file>", _ADDRESS.sub("", _OBJECT.sub(r"\1", text)))
     text = _PLAIN_SET.sub(lambda match: "{" + ", ".join(sorted(re.split(r",\s*", match[1]))) + "}", text)
     return " ".join(text.split())

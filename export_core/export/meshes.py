@@ -98,7 +98,8 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     """Return the arguments placed on the mesh of an artifact, unless an argument is on a mesh already.
 
     They are sharded as the artifact declares: `jax.jit` would do this by its in_shardings, but a call of an artifact
-    does not. Arguments on several meshes are placed, too, since jax may fail on the mesh of the first argument.
+    does not. Arguments on several meshes are placed, too: jax would put the results on the mesh of the first argument,
+    and since 0.9.1 fail if that has too few axes.
     """
     leaves = arguments.flat()
     if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
@@ -108,7 +109,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 
 
 def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
-    """Return the sharding on a mesh that an artifact declares for each of its `count` arguments; None for any."""
+    """Return the sharding on a mesh that an artifact declares for each of its `count` arguments; None if left open."""
     try:
         return tuple(exported.in_shardings_jax(mesh))
     except (AttributeError, ValueError):  # no such attribute until 0.4.28; since 0.9.0 arguments may be on other meshes

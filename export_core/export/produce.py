@@ -132,7 +132,7 @@ def produce(
             end this process.
 
     Raises:
-        ExportError: jax.export refuses the case. Errors of the function itself are raised unchanged.
+        ExportError: jax.export refuses the case. Errors of the function itself are raised too.
     """
     __tracebackhide__ = True
     export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
@@ -319,7 +319,7 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
-    """Free the memory that jax holds for functions with large artifacts, and return their goldens without `Exported`.
+    """Free the memory that jax holds for functions with large artifacts, and return the goldens without `Exported`.
 
     The processes that replay the goldens need as much memory again, and an `Exported` holds a copy of the module. Later
     tests have to trace and compile again what they share with these functions.

@@ -72,7 +72,7 @@ _NO_HANDLER = re.compile(
 
 @contextmanager
 def handlers_required(test: str, platform: str) -> Iterator[None]:
-    """Raise `ExportError` if the `with` block runs a function with a custom call that has no handler here."""
+    """Raise `ExportError` if the `with` block runs a function with a custom call without a handler in this process."""
     try:
         yield
     except Exception as error:
@@ -152,7 +152,7 @@ def known_advice(text: str) -> str:
 
 
 def _advice_about_sizes(text: str) -> str:
-    """Return which constraint to add if jax cannot compare symbolic sizes, by its message; "" for other messages."""
+    """Return what to tell jax if it knows too little of symbolic sizes, by its message; "" for other messages."""
     if compared := _COMPARED.search(text):
         left, comparison, right = compared.groups()
         above = comparison in (">", "<=")  # one branch holds from the next size on
@@ -230,7 +230,7 @@ Call = tuple[str, list[FrameSummary]]
 def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Call]:
     """Yield the primitive of each equation that `is_wanted` accepts, and the lines of source code that made it.
 
-    Equations of inner jaxprs are included. `jaxpr` is an open or closed jaxpr of any release of jax.
+    Equations of inner jaxprs are included. `jaxpr` is an open or closed jaxpr of any release since 0.4.24.
     """
     seen: set[int] = set()
 

@@ -262,7 +262,7 @@ class Contents:
         return named["value"]
 
     def decoded_constant(self, value: int) -> Constant | None:
-        """Return attribute `value` as a constant of the function that the walk is in; None if it is not a tensor."""
+        """Return attribute `value` as a constant of the function that was read last; None if it is not a tensor."""
         dialect, code, cursor = self.values.attribute_entry(value)
         if (dialect, code) != ("vhlo", 15):
             return None

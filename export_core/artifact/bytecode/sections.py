@@ -230,9 +230,9 @@ class Tables:
         return Cursor(self.data, section.at, section.end, self.name)
 
     def spend(self, parts: int, at: int) -> None:
-        """Count parts that are about to be read at byte `at`; each takes about as long as reading an operation.
+        """Count parts that are about to be read at byte `at`, in units of the time that reading an operation takes.
 
-        Raises `ArtifactError` if the module has more parts than a real module of its size.
+        Raises `ArtifactError` if the module needs more than its size allows.
         """
         self.left -= parts
         if self.left < 0:

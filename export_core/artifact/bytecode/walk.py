@@ -372,9 +372,9 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
 
 
 def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
-    """Step over an operation's use lists, which say in which order its results are used.
+    """Step over the use lists of an operation or a block, which say in which order values are used.
 
-    `values` is the number of the results.
+    `values` is the number of the values.
     """
     # For a single value, neither the number of lists nor the value's own number is written.
     for _ in range(1 if values <= 1 else cursor.count("use lists", 2)):

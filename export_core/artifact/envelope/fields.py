@@ -110,7 +110,7 @@ class NamedSharding(NamedTuple):
 
 
 class HloSharding(NamedTuple):
-    """A sharding as XLA's OpSharding protobuf. Only formats before 9 have it, and newer jax releases refuse it."""
+    """A sharding as XLA's OpSharding protobuf. Only formats before 9 have it, and jax 0.12 refuses it."""
 
     proto: bytes  # The protobuf, not decoded further.
 

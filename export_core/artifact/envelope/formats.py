@@ -20,7 +20,7 @@ _NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format
 
 
 def format_of(jax: str) -> int:
-    """Return the number of the serialization format that a jax release writes; 0 for the oldest releases."""
+    """Return the number of the serialization format that a jax release writes; 0 before jax 0.4.24."""
     numbers = version_numbers(jax)
     return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
 

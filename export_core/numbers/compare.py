@@ -223,8 +223,8 @@ class GoldenOutputs:
 def _worst_of(differences: Sequence[Difference]) -> Difference:
     """Return one difference for several outputs, with their largest errors.
 
-    All other fields are about the first output that is out of tolerance, or about the first output if all are within
-    tolerance.
+    Fields about a single output describe the first output that is out of tolerance, or the first output if all are
+    within tolerance.
     """
     if not differences:
         return Difference(True, 0.0, 0.0)

@@ -463,7 +463,7 @@ _STEP = re.compile(r"""\A\w+|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"]*)\
 
 
 def whole_trees(names: Sequence[str], leaves: Iterable[str]) -> list[str]:
-    """Return the names of leaves, with the name of a subtree in place of its leaves if all of them are among the names.
+    """Return the names of leaves, with the name of a subtree in place of two or more that are all its leaves.
 
     `leaves` are the paths of all leaves.
     """

@@ -267,8 +267,8 @@ def hash_of_this_interpreter() -> str:
     """Return a hash that changes with this interpreter, its packages, and any file of a package that cells import.
 
     Of these files only size and time are read, which takes 10 ms instead of a second. Paths of folders are left out, so
-    that another clone of a project with the same packages has the same hash. It is "" if a file
-    or a package cannot be read.
+    that another clone of a project with the same packages has the same hash. It is "" if a file or a
+    package cannot be read.
     """
     lines = [sys.version, os.environ.get("PYTHONPATH", "")]
     try:

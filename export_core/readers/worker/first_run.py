@@ -27,8 +27,8 @@ class FirstRuns:
     def run(self, worker: Worker, request: Request, most: int | None = None) -> Reply:
         """Run a request in a cold process, and store its reply and outputs for one later replay.
 
-        Nothing is stored if a variant, a limit of time or memory, or a fault of the machine ended the process, or if the
-        outputs have more than `most` bytes.
+        Nothing is stored if a variant, a limit of time or memory, or a fault of the machine ended the process, or if
+        the outputs have more than `most` bytes.
         """
         reply = worker.submit(request).result()
         ended = reply.end in ("ok", "error", "crash")

@@ -79,7 +79,7 @@ def refusal(node: Any, error: Exception) -> str:
 
 
 def _refused_scalar(data: bytes) -> msgspec.DecodeError | None:
-    """Return an error about the first value in a document that PyYAML cannot decode, with its line; None if it can."""
+    """Return an error about the first value that PyYAML cannot decode, with its line; None if none is found."""
     try:
         loader = _Loader(data)
         waiting = [loader.get_single_node()]

@@ -100,7 +100,7 @@ def _placed(test: str, value: Any, struct: Any) -> Any:
 
 
 def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the shapes of arguments, with sizes in place of symbolic dimensions that satisfy their constraints.
+    """Return the shapes of arguments; symbolic dimensions get the first sizes that satisfy their constraints.
 
     Sizes are tried from 2 on, small sizes first, and different sizes for different dimensions before equal sizes.
     """

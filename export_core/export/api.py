@@ -155,7 +155,7 @@ def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def context_mesh() -> Any:
-    """Return the mesh of the `jax.set_mesh` around this call; None if there is none, and before 0.9."""
+    """Return the mesh of `jax.set_mesh` around this call; None if there is none, and before 0.9, which cannot tell."""
     mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
     return None if mesh is None or mesh.empty else mesh
 

@@ -340,8 +340,8 @@ def _shardings_of(
 ) -> tuple[str, ...]:
     """Return how a call of an artifact shards each output, as `meshes.shard_layout` describes it.
 
-    The artifact is called to find this out, since XLA chooses the sharding of an output for which the function sets
-    none. Raises `ExportError` if jax cannot call what it exported.
+    The artifact is called to find this out, since XLA, when it compiles, chooses the sharding of an output for which
+    the function sets none. Raises `ExportError` if jax cannot call what it exported.
     """
     case = produced.case
     args, kwargs = plain(meshes.place_unplaced(case, arguments, exported, mesh).dynamic)

@@ -117,7 +117,7 @@ class Values:
             raise cursor.error(f"at most {self.most_nodes} parts in an attribute or type", "more", advice=LIMIT)
 
     def reference(self, cursor: Cursor) -> int:
-        """Read the index of an attribute at a cursor.
+        """Read and return the index of an attribute at a cursor.
 
         Raises `ArtifactError` if the module has no attribute with this index.
         """

@@ -272,7 +272,7 @@ class Recorder:
         )
 
     def _gone_leaves(self, unknown: Sequence[str]) -> list[str]:
-        """Return the unknown leaves that a stored golden of a case has, but its export no longer has."""
+        """Return those of `unknown`, leaves that no export of the test has, that a stored golden of its cases has."""
         stored: list[str] = []
         for produced in (_checks_of(exported).produced for exported in self._exported):
             for golden in self._test.generations(produced.case.id):

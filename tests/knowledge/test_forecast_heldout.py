@@ -85,7 +85,7 @@ def test_too_many_unknown_answers_or_one_false_yes_fail_the_check():
     assert not is_good([])
 
 
-def test_each_consumer_is_counted_separately():
+def test_forecasts_are_counted_for_each_runtime_separately():
     assert [consumer_of(name) for name in ("0.9.2", "iree==3.13.0")] == ["jaxlib", "iree"]
 
 

@@ -150,7 +150,7 @@ def test_both_parts_of_complex_numbers_move():
     assert units(unmoved, moved).max() <= 4  # XLA computes it from several results
 
 
-def test_results_of_symbolic_shape_are_moved_in_their_concrete_shape():
+def test_noise_moves_results_of_symbolic_shape_in_concrete_shapes():
     shape = export.symbolic_shape("b, 5")
     call = export.export(jax.jit(lambda x: jnp.exp(x @ x.T)))(jax.ShapeDtypeStruct(shape, np.float32)).call
     compiled = lower_moved(call, (X,), {}).compile()

@@ -163,7 +163,7 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
 
     def rewrite(job: ModuleJob) -> RewrittenModules:
         jobs.append(job)
-        raise ConversionRefused("the artifact's module would have to be rewritten")
+        raise ConversionRefused("its module has to be rewritten, which is not tried when only advice is asked for")
 
     command = f"jaxexport convert {shlex.quote(str(cell.golden.artifact))} --for {cell.reader.name}"
     try:

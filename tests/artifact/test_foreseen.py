@@ -60,7 +60,7 @@ def test_each_stable_target_is_of_one_platform_or_of_all():
     assert {target: names for target, names in owners.items() if len(names) not in (1, len(PLATFORMS))} == {}
 
 
-def test_inspect_and_audit_print_custom_calls_that_lowering_adds():
+def test_inspect_and_audit_print_calls_forecast_for_platforms():
     artifact, terms = stored("test_accelerators.test_qr"), Terms(shipped_entries())
     text = screen(describe(artifact, terms))
     newest = terms.releases[-1].jaxlib

@@ -247,6 +247,8 @@ def forecasts(
             consumer = _Consumer(converted, family, platform, ())
         if consumer.may_refuse:
             _say_where_no_conversion_helps(artifact, known_refused, platform)
+    for consumer in consumers.values():
+        consumer.forecasts = []  # which refer to the consumer: a cycle would not be freed with the artifact
     return iter(found)
 
 

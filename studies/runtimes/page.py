@@ -23,7 +23,7 @@ REASONS = (
     ),
     ("Shardy's dialect", "Shardy's dialect", "export with `jax_use_shardy_partitioner=False`, or convert"),
     ("StableHLO", "newer StableHLO", "take a newer release, or convert"),
-    ("a LAPACK call|a custom call", "a custom call", "export with functions of `lax` that need none"),
+    ("a LAPACK call|(a|the) custom call", "a custom call", "export with functions of `lax` that need none"),
     ("a check of symbolic|symbolic shapes", "symbolic shapes", "export with fixed shapes"),
     ("a dtype|4-bit|an array of 4-bit|a function that IREE", "a dtype", "export with another dtype"),
     (SEVERAL_DEVICES, "several devices", "export for one device"),

@@ -98,7 +98,7 @@ def answer_folder(results: Path, name: str, words: Sequence[str]) -> Path:
         words: The command that runs it, without the results folder.
     """
     safe = re.sub(r"[^a-z0-9_-]+", "_", name.lower())
-    digest = hashlib.sha256("\0".join((name, *words)).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join((name, *words)).encode(errors="surrogateescape")).hexdigest()
     return _folder_of_answers(results) / f"{safe}-{digest[:8]}"
 
 

@@ -31,6 +31,7 @@ from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.result import Result, new_result
 from export_core.matrix.verdicts import Verdict
 from export_core.readers.cell import Cell, CellKey, cannot_pass, make_dump_folders, request_of, write_calls
+from export_core.readers.compiling import compile_imported
 from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, processors
@@ -143,7 +144,7 @@ class _Replay:
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
-        self.bytecode = _Bytecode(self.limits.jobs)
+        self.bytecode = _Bytecode(self.limits.jobs, self.stopping)
         self.titles: dict[Release, str] = {}
         """The readers of the cells as lines name them."""
         self.begun: dict[CellKey, tuple[float, Cell]] = {}
@@ -526,13 +527,15 @@ class _IdleWorkers:
 class _Bytecode:
     """The Python bytecode that the environments of a run share, so that the same files are not compiled twice.
 
-    A reader whose environment is new compiles the modules that it imports. Other new readers wait for the first one,
-    and then get its bytecode. `jobs` is the number of cells that run at once.
+    For the first reader whose environment is new, the files that cells import are compiled on all processors. Other new
+    readers wait for it, and then get its bytecode. `jobs` is the number of cells that run at once; `stopping` is set
+    when the run ends.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, stopping: threading.Event) -> None:
         self._jobs = jobs
-        self._compiled: dict[Path, str] = {}  # Folders of environments in which a cell has run, each with its jax.
+        self._stopping = stopping
+        self._compiled: dict[Path, str] = {}  # Folders of environments that have bytecode, each with its jax.
         self._lock = threading.Lock()
         self._first_begun = False
         self._first_over = threading.Event()
@@ -541,7 +544,7 @@ class _Bytecode:
     def shared_with(self, environment: Environment) -> Iterator[None]:
         """Copy the bytecode of other environments into a new one, in which the block then runs cells.
 
-        If the first reader is still compiling, this waits until its first cell has run, or at most `FIRST_SECONDS`.
+        If files are still being compiled for the first one, this waits for them, or at most `FIRST_SECONDS`.
         """
         folder, jax = environment.folder, environment.release.jax
         if folder is None or is_used(folder):
@@ -557,13 +560,19 @@ class _Bytecode:
         latest.sort(key=lambda one: one[1] != jax)
         share(folder, [other for other, _ in latest[:2]])
         try:
+            if is_first and not environment.release.runtime:
+                compile_imported(folder, environment.python, self._jobs, self._stopping)
+                self.add(environment)
             yield
         finally:
             if is_first:
                 self.end_wait()
 
     def add(self, environment: Environment) -> None:
-        """Register that a cell has run in an environment, whose bytecode other environments can now copy."""
+        """Register an environment whose files are compiled, or in which a cell has run, so that others can copy them.
+
+        Only new environments copy bytecode.
+        """
         if environment.folder:
             with self._lock:
                 self._compiled.setdefault(environment.folder, environment.release.jax)

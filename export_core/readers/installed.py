@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -122,10 +123,14 @@ _SMALL = 1 << 20  # Files up to this many bytes are read whole: `hashlib.file_di
 
 
 class HashedFiles:
-    """A cache of the SHA-256 of files, so that a file that many environments share by hard links is read once."""
+    """A cache of the SHA-256 of files, so that a file that many environments share by hard links is read once.
+
+    `changed_in` holds `lock`: two threads that look at two new environments at once would read the same files twice.
+    """
 
     def __init__(self) -> None:
         self._digests: dict[tuple[int, ...], bytes] = {}
+        self.lock = threading.Lock()
 
     def digest(self, path: str) -> bytes:
         """Return the SHA-256 of a file. Raises `OSError`."""
@@ -159,23 +164,24 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None, *, is_new: bool 
     """
     hashed = hashed or HashedFiles()
     try:
-        by_site: dict[Path, list[Path]] = {}
-        for record in _records(folder):
-            by_site.setdefault(record.parent.parent, []).append(record)
-        for site, records in by_site.items():
-            listed = {str(site / name) for name in _OF_THE_ENVIRONMENT}
-            listed |= {f"{site}/{_name(line)}" for record in records for line in _lines(record)}
-            recorded = _recorded(records)
-            for path in _large_as_unpacked(records) if is_new else ():
-                recorded.pop(path, None)  # Two packages may list the same file.
-            for path, expected in recorded.items():
-                digest = base64.urlsafe_b64encode(hashed.digest(path)).rstrip(b"=").decode()
-                if digest not in {content for content, _ in expected}:
-                    return f"{path}: expected the content that its package lists, found other content"
-            # Such as sitecustomize.py or a .pth file, which Python runs in every process, or a plugin, which jax loads.
-            imported = (path for path in _files_in(str(site)) if path.endswith(_IMPORTED))
-            if other := next((path for path in imported if path not in listed), ""):
-                return f"{other}: expected only files of packages, found a file of no package"
+        with hashed.lock:
+            by_site: dict[Path, list[Path]] = {}
+            for record in _records(folder):
+                by_site.setdefault(record.parent.parent, []).append(record)
+            for site, records in by_site.items():
+                listed = {str(site / name) for name in _OF_THE_ENVIRONMENT}
+                listed |= {f"{site}/{_name(line)}" for record in records for line in _lines(record)}
+                recorded = _recorded(records)
+                for path in _large_as_unpacked(records) if is_new else ():
+                    recorded.pop(path, None)  # Two packages may list the same file.
+                for path, expected in recorded.items():
+                    digest = base64.urlsafe_b64encode(hashed.digest(path)).rstrip(b"=").decode()
+                    if digest not in {content for content, _ in expected}:
+                        return f"{path}: expected the content that its package lists, found other content"
+                # Such as sitecustomize.py or a .pth file, which Python runs in each process, or a plugin of jax.
+                imported = (path for path in _files_in(str(site)) if path.endswith(_IMPORTED))
+                if other := next((path for path in imported if path not in listed), ""):
+                    return f"{other}: expected only files of packages, found a file of no package"
     except (OSError, ValueError) as error:
         return str(error)
     return ""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import filelock
@@ -524,6 +525,23 @@ def test_a_file_shared_by_environments_is_hashed_once(tmp_path):
     os.utime(tmp_path / "file", ns=(before, before))
     assert hashed.digest(str(tmp_path / "link")) == one == hashed.digest(str(tmp_path / "other"))
     assert installed.HashedFiles().digest(str(tmp_path / "link")) != one
+
+
+def test_two_environments_built_at_once_read_a_shared_file_once(cache, tiny, monkeypatch):
+    folder, read = build("tiny", sys.executable, tiny, "import tiny").folder, []
+
+    class Slow(installed.HashedFiles):
+        def digest(self, path):
+            read.append(path)
+            time.sleep(0.01)  # meanwhile another thread would hash the same file
+            return super().digest(path)
+
+    hashed = Slow()
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(lambda _: module.changed_in(folder, hashed), range(2))] == ["", ""]
+    half = len(read) // 2
+    assert half > 1
+    assert read[:half] == read[half:], "the second thread begins when the first one has ended"
 
 
 def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):

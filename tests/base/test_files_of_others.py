@@ -320,7 +320,8 @@ def test_tables_of_one_yaml_file_may_have_equal_keys(tmp_path):
 
 
 OWN = {
-    "data of the package": "artifact/unread knowledge/knowledge_base knowledge/measured readers/placement "
+    "data of the package": "artifact/unread knowledge/knowledge_base knowledge/measured readers/compiling "
+    "readers/placement "
     "goldens/verify matrix/outcome releases/calendar releases/calendar_entries releases/stable_targets report/svg "
     "report/page policy/model",
     "data of a package that is installed": "releases/runtimes",

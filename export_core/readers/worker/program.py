@@ -16,9 +16,9 @@ or in place of `run`
     LEARNS_MODULES                  whether `run_cell` says which modules later cells should find imported
     imported()                      the versions of jax and jaxlib that are imported, which are those of the reader
 
-Of these only `run_cell` is needed. ``program.py serve NOTES HALF`` warms a half once and forks for every cell; a half
-that has more than one thread by then cannot be forked, and is told to be started by ``program.py cell HALF`` for each
-cell, as on systems that cannot fork. The processes of the next cells are forked ahead; while they wait they start their
+Needed are `warm`, and `run` or `run_cell`. ``program.py serve NOTES HALF`` warms a half once and forks for each cell. A
+half that has more than one thread by then cannot be forked: ``program.py cell HALF`` is started for each of its cells,
+as on systems that cannot fork. The processes of the next cells are forked ahead; while they wait they start their
 clients. Each still runs one cell, and dies. NOTES has the names of the Python modules that cells import, for the next
 worker; it may be empty, missing or old. If it is missing, `ELSEWHERE` may be beside it.
 

@@ -137,8 +137,8 @@ class GoldenChecking:
         if other and self._test.settings.policy.changed_inputs == "fail":
             self._test.fail(
                 f"Example arguments are not the inputs of the golden in {reference.folder}, and changed_inputs is "
-                f"fail: {few(other)}.\nIf they are random, seed them, else they differ in each run. If the change is "
-                f"intended: {self._test.remedy}"
+                f"fail: {few(other)}.\nIf they are random, seed them in the test, else they differ from run to run. If "
+                f"the change is intended: {self._test.remedy}"
             )
         return other
 

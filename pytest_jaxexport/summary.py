@@ -177,7 +177,7 @@ def _remark_lines(events: Sequence[CheckedCase], update: Update) -> Iterator[str
             yield (
                 f"  {event['case']}: example arguments are not the golden's inputs, which were compared: "
                 f"{few(event['other_inputs'], most=3)}. {update([event])} stores the new ones; if they are random, "
-                "seed them, else they differ in each run"
+                "seed them in the test, else they differ from run to run"
             )
     if sentences := [text for event in events for text in event["other_generations"]]:
         from export_core.judge.generations import first_changes  # NumPy, as above

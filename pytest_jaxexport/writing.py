@@ -35,7 +35,8 @@ _NOT_REPRODUCIBLE = (
     "too: seed random arrays that the test closes over"
 )
 _OTHER_INPUTS = (
-    "a second process has other example arguments: if they are random, seed them, else they differ in each run"
+    "a second process has other example arguments: if they are random, seed them in the test, else they differ from "
+    "run to run"
 )
 
 

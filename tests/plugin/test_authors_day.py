@@ -184,7 +184,9 @@ def test_example_arguments_other_than_the_goldens_get_a_note(falling, old, new, 
     assert run.code == 0
     note = f"example arguments are not the golden's inputs, which were compared: {named}. pytest --update-goldens"
     assert note in run.text
-    assert "stores the new ones; if they are random, seed them, else they differ in each run" in run.text
+    assert (
+        "stores the new ones; if they are random, seed them in the test, else they differ from run to run" in run.text
+    )
 
 
 def test_changed_example_arguments_fail_if_the_policy_says_fail(falling):
@@ -192,7 +194,7 @@ def test_changed_example_arguments_fail_if_the_policy_says_fail(falling):
     assert run["test_fall"].outcome == "failed"
     assert "changed_inputs is fail: args[1]." in run["test_fall"].text
     assert re.search(
-        r"If they are random, seed them, .*\. If the change is intended: pytest --update-goldens test_a.py::test_fall",
+        r"If they are random, seed them in the test, .*\. If the change is intended: pytest --update-goldens test_a",
         run.text,
     )
     assert "1 golden replaced" in falling.pytest("--update-goldens").text

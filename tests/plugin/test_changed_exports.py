@@ -328,7 +328,7 @@ def test_random_constants_are_named_when_written_and_when_they_differ(by_seed, t
 def test_random_arguments_are_named_when_written(by_seed):
     _, run = by_seed
     assert run.code == 0, run.text
-    other = "-cpu: a second process has other example arguments: if they are random, seed them"
+    other = "-cpu: a second process has other example arguments: if they are random, seed them in the test"
     assert [line.split("/")[0] for line in run.text.splitlines() if other in line] == [
         "  test_c.test_random",
         "  test_c.test_random_call",

@@ -207,7 +207,10 @@ def _unknown_releases(policy: Policy, calendar: Calendar) -> Iterator[Unmatched]
     # An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.
     shipped = load_calendar()
     withdrawn = (version for version in shipped.versions() if calendar.jaxlib[version].yanked)
-    text = "The project's releases say that jaxlib {} (built {}) was withdrawn: no window has it as a reader."
+    text = (
+        "The project's releases say that jaxlib {} (built {}) was withdrawn: `--readers window` and `newest` no longer "
+        "choose it. Where it is named, it runs."
+    )
     yield from (Unmatched(text.format(version, shipped.built(version))) for version in withdrawn)
 
 

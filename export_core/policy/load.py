@@ -2,8 +2,9 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +15,7 @@ from export_core.policy.model import LOCATED, Policy
 from export_core.policy.schema_errors import schema_problems
 from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
 from export_core.policy.validation import problems, problems_of_releases
-from export_core.releases import load_calendar
+from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 from export_core.releases.project_releases import FILE as RELEASES
 from export_core.releases.project_releases import contradictions, unreleased_minimums
 
@@ -68,6 +69,7 @@ def releases_file(folder: Path, named: str | None = None) -> Path:
 def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> Policy:
     """Return the policy with the releases in the file `path` added to those of the policy itself.
 
+    A release that the file says was withdrawn stays withdrawn, whatever else the policy says of it.
     Raises `PolicyError` for a release with different build dates in the two files.
     """
     if not path.exists():
@@ -83,9 +85,22 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
     if source and wrong:
         raise source.error(wrong)
     # A person wrote the policy; `jaxexport releases refresh` writes the other file.
-    jaxlib, jax = {**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax}
+    jaxlib, jax = _merged(added.jaxlib, written.jaxlib), _merged(added.jax, written.jax)
     releases = msgspec.structs.replace(written, jaxlib=jaxlib, jax=jax)
     return msgspec.structs.replace(policy, releases=releases)
+
+
+_Entry = TypeVar("_Entry", JaxlibRelease, JaxRelease)
+
+
+def _merged(added: Mapping[str, _Entry], written: Mapping[str, _Entry]) -> dict[str, _Entry]:
+    """Return the releases of both; those of `written` replace others, and stay withdrawn if `added` says so."""
+    withdrawn = {
+        version: msgspec.structs.replace(entry, yanked=added[version].yanked)
+        for version, entry in written.items()
+        if version in added and not entry.yanked
+    }
+    return {**added, **written, **withdrawn}
 
 
 def read_releases(path: Path) -> ExtraReleases:

@@ -18,7 +18,7 @@ from export_core.base.checked_arguments import require_type
 from export_core.base.platforms import PLATFORMS, PlatformError, similar_platform
 from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries
+from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries, withdrawn_entry
 from export_core.releases.errors import ReleaseError
 from export_core.releases.jaxlib_settings import jaxlib_settings
 from export_core.releases.names import parts_of, title_of
@@ -215,7 +215,8 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
     """Return the reader with this name: a jaxlib such as ``0.12.0.1``, or another runtime's release, with settings.
 
-    `calendar` has the releases of runtimes that a project adds. Raises `ReleaseError` if there is no such release.
+    `calendar` has the releases of runtimes that a project adds, and withdrawn ones, which `terms` lacks; None is that
+    of this package. Raises `ReleaseError` if there is no such release.
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     release = name.removesuffix(parts_of(name)[2])  # settings change nothing of what a release reads
@@ -227,8 +228,11 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
         of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
         readers, title = {reader.release.runtime: reader for reader in of_runtime}, name.replace("==", " ")
     if release not in readers:
-        from export_core.releases.calendar import about_unknown, similar_release  # as above
+        from export_core.releases.calendar import about_unknown, load_calendar, similar_release  # as above
 
+        if withdrawn := withdrawn_entry(release, calendar or load_calendar()):
+            readers = readers_of((withdrawn,))
+    if release not in readers:
         runtime, equals, version = release.rpartition("==")
         if equals:
             known = [reader.release.version for reader in readers.values()]

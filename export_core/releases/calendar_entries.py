@@ -79,15 +79,25 @@ def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
 
     For the shipped calendar, `shipped_entries` is faster, since it reads them from a file.
     """
-    return tuple(
-        CalendarEntry(
-            jaxlib,
-            str(calendar.built(jaxlib)),
-            calendar.release(jaxlib).jax,
-            calendar.jaxlib[jaxlib].stablehlo,
-            tuple(calendar.all_matching_jax(jaxlib)),
-        )
-        for jaxlib in calendar.versions()
+    return tuple(_entry_of(jaxlib, calendar) for jaxlib in calendar.versions())
+
+
+def withdrawn_entry(jaxlib: str, calendar: Calendar) -> CalendarEntry | None:
+    """Return the entry of a jaxlib that its index withdrew: it can still be named. None if it is not such a one.
+
+    Raises `ReleaseError` if no jax works on it.
+    """
+    known = calendar.jaxlib.get(jaxlib)
+    return _entry_of(jaxlib, calendar) if known is not None and known.yanked else None
+
+
+def _entry_of(jaxlib: str, calendar: Calendar) -> CalendarEntry:
+    return CalendarEntry(
+        jaxlib,
+        str(calendar.built(jaxlib)),
+        calendar.release(jaxlib).jax,
+        calendar.jaxlib[jaxlib].stablehlo,
+        tuple(calendar.all_matching_jax(jaxlib)),
     )
 
 

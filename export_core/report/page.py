@@ -65,6 +65,7 @@ def html_page(document: Document) -> str:
         cards_count=len(with_cards),
         # Cells that fail alike are one cause, also if they are judged differently and so have several cards.
         causes_count=len({one.cause.id if one.cause else number for number, one in enumerate(with_cards)}),
+        failed_on=run.summary.failed_on,
         others=[
             (kind, findings, more[kind])
             for kind, findings in by_kind(finding for finding in listed if not _has_card(finding)).items()

@@ -93,6 +93,11 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
     shards: dict[Shard, Path] = {}
     for folder in finished:
         plan, shard = plan_of(folder), read_summary(folder).shard
+        if shard is None and (lacks := read_summary(folder).missing_shards):
+            raise RunError(
+                f"{folder}: expected one shard of a plan, found joined ones without {', '.join(map(str, lacks))}. Join "
+                "all shards anew, from their own folders: `jaxexport judge DIR… --results JOINED`."
+            )
         if shard is None:
             command = f"`jaxexport judge {shlex.quote(str(folder))}`"
             alone = f"Judge it without --results, which leaves its files as they are: {command}."

@@ -149,6 +149,13 @@ def test_the_page_of_a_run_without_failures_says_so():
     assert "No cell fails the run</h2>" in page
 
 
+def test_the_page_of_a_run_that_fail_on_fails_does_not_say_that_no_cell_does():
+    cell = result(case="tests.test_a.test_g", verdict=Verdict.ERROR, judgement=Judgement.OUTSIDE, promised=False)
+    page = html_page(document([result(), cell], summarize([result(), cell], policy=Policy(fail_on=["outside"]))))
+    assert "FAIL ON" in page
+    assert "No promised or owed cell fails the run</h2>" in page
+
+
 def test_the_page_runs_and_loads_nothing_from_results():
     results = [failed("t.nasty[<b>|`]", NASTY, stderr=NASTY, reproduce=NASTY)]
     page = html_page(document(results))

@@ -99,6 +99,10 @@ def test_a_missing_or_killed_shard_makes_a_run_incomplete(shards, tmp_path, caps
     assert len(lines) == summary["results"] < summary["planned"] == len(CASES)
     assert not summary["selection"]["whole"]
     assert jaxexport("judge", out) == 3
+    capsys.readouterr()
+    assert jaxexport("judge", out, shards[0], "--results", tmp_path / "again") == 2
+    expected = f"{out}: expected one shard of a plan, found joined ones without 2/3. Join all shards anew"
+    assert expected in capsys.readouterr().err
 
 
 def test_judge_names_each_folder_without_a_shard(shards, tmp_path, capsys):

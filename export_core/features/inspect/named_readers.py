@@ -38,7 +38,9 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
             if not named:
                 about = about_unknown("", {release.jaxlib: release.built for release in terms.releases})
                 raise ReleaseError(f"--readers: no known jaxlib is in the range {name}.{about}")
-            readers += [find_reader(version, terms) for version in named]
+            # What a policy says of withdrawn releases matters for a release that `terms` lacks alone.
+            calendar = None if {*named} <= {*jaxlibs} else find_policy(Path(), policy_file).calendar()
+            readers += [find_reader(version, terms, calendar) for version in named]
             continue
         policy = find_policy(Path(), policy_file)
         if not names_runtime(name):

@@ -408,7 +408,7 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
     if facts.converted and facts.converted.differs_from_original:
         return "nothing: JAX promises to read what jax.export wrote, and this was converted"
     if promised is None:
-        return "unknown: a promise is counted from the build date of the writer"
+        return "unknown: no release of the calendar wrote it, or an index has withdrawn the one that did"
     until, since = [f"until {day}" for day in promised.until], [f"from {day} on" for day in promised.since]
     if promised.until[0] != promised.until[1]:  # by writers built on different days
         writers = [reader.jaxlib for reader in facts.readers if reader.jaxlib in facts.writer.possible]

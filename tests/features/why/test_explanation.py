@@ -309,6 +309,17 @@ def test_stored_results_are_listed_by_build_date():
     assert [row.reader.jaxlib for row in found.releases] == ["0.11.0", "0.11.1", "0.12.0.1"]
 
 
+def test_no_withdrawn_release_is_advised_as_a_reader():
+    choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
+    stored = (*(judged(choice_of(CHOLESKY, "0.11.0", reader), Verdict.PASS) for reader in ("0.11.1", "0.11.0")),)
+    calendar = choice.plan.calendar
+    withdrawn = {"0.11.0": msgspec.structs.replace(calendar.jaxlib["0.11.0"], yanked="wrong numbers")}
+    changed = replace(choice, plan=replace(choice.plan, calendar=calendar.extended(withdrawn, {})), stored=stored)
+    step = "Read it with a release in which it works: jaxlib {}."
+    assert step.format("0.11.0, 0.11.1") in explain(replace(choice, stored=stored), judged(choice, Verdict.ERROR)).steps
+    assert step.format("0.11.1") in explain(changed, judged(choice, Verdict.ERROR)).steps
+
+
 def test_a_jaxlib_with_two_jax_is_listed_with_its_jax():
     choice = choice_of(CHOLESKY, "0.12.0.1", "0.11.2")
     pairs = ("0.12.0-jax0.12.0", "0.12.0-jax0.12.0.1")

@@ -426,7 +426,13 @@ def _steps(
     # Of the same runtime: nobody can take a release of another one in its place.
     known = [row for row in rows if row.reader.family == result.reader.family]
     names = [name.in_words for name in _names(known).values()]
-    working = [name for name, row in zip(names, known, strict=True) if row.verdict.works]
+    jaxlibs = choice.plan.calendar.jaxlib
+    withdrawn = {name for name, release in jaxlibs.items() if release.yanked}
+    working = [
+        name
+        for name, row in zip(names, known, strict=True)
+        if row.verdict.works and (row.reader.runtime or row.reader.jaxlib not in withdrawn)
+    ]
     if works := ranges(working, names):
         yield f"Read it with a release in which it works: {title_of(works)}."
     yield from converted.steps

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from msgspec import structs
+
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, shown
 from export_core.export.golden_checks import require_values
@@ -10,6 +12,7 @@ from export_core.goldens import Golden
 from export_core.judge import Judgement, Result
 from export_core.judge.accepted import other_noise
 from export_core.judge.generations import changes_between_goldens
+from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import hides_large_errors
@@ -27,6 +30,10 @@ from pytest_jaxexport.second_export import MORE_SEEDS, SecondExports, try_more_s
 
 _EQUAL_OUTPUTS = (
     "The outputs are equal, as this test compares them. `changed_module: warn` in the policy lets such a change pass."
+)
+_RULES_OF_THE_TEST = (
+    "The marker or an option of this run decides this. `jaxexport` commands use only the golden's rule and the policy, "
+    "and may find that the cell passes. To change that, add to the policy what the marker says."
 )
 
 
@@ -84,8 +91,22 @@ class GoldenChecking:
             )
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
+            # A matrix knows neither the marker nor an option of pytest, and may find that the cell passes.
+            goldens = {golden.id: golden for golden in generations}
+            by_test = [self._is_of_test(one, goldens[one.golden]) for one in wrong]
+            again = self._test.command("--no-export-cache")
+            wrong = [
+                structs.replace(one, reproduce=again) if decided else one
+                for one, decided in zip(wrong, by_test, strict=True)
+            ]
             findings = (broken_cell(result, known_issues(policy.known_issues), policy.goldens) for result in wrong)
-            self._test.fail("\n\n".join(map(_as_text, findings)))
+            self._test.fail("\n\n".join([*map(_as_text, findings), *([_RULES_OF_THE_TEST] if any(by_test) else [])]))
+
+    def _is_of_test(self, result: Result, golden: Golden) -> bool:
+        """Return whether a cell fails by a limit of the marker or of an option, which `jaxexport` does not know."""
+        if result.verdict is Verdict.NUMERICS:
+            return correction([golden], self._test.marked, self._test.settings) is not None
+        return result.verdict.works and bool(self._test.marked["entries"])
 
     def _why_not_written(self, produced: ProducedGolden) -> str:
         """Return, on a line of its own, why a golden that is missing cannot be written; empty if it may be written."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ MODULE = "module"
 ENVELOPE = "envelope: "
 """The beginning of a part of `WrittenCase.replaced` that is about the envelope."""
 
+_OTHERS = re.compile(r"module[^:]*: (\d+) or more other operations differ")
 _NAMED = 3  # The most tests that a command names; one for more tests is for all tests of the run.
 
 Update = Callable[[Sequence[Event]], str]
@@ -224,6 +226,9 @@ def in_brief(parts: Sequence[str]) -> list[str]:
     if envelope:
         brief.append(f"{ENVELOPE}{', '.join(envelope)}")
     if operations:
-        more = f", and {plural(len(operations) - 1, 'other difference')}" if operations[1:] else ""
+        # A line such as "module: 3 or more other operations differ" stands for as many.
+        counts = [int(found[1]) if (found := _OTHERS.match(part)) else 1 for part in operations]
+        at_least = "at least " if any(_OTHERS.match(part) for part in operations) else ""
+        more = f", and {at_least}{plural(sum(counts) - 1, 'other difference')}" if operations[1:] else ""
         brief.append(f"{operations[0]}{more}")
     return brief

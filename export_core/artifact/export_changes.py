@@ -93,7 +93,7 @@ def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True)
         lines = list(islice(_changed_lines(old, new, platforms), 10 * MOST))
         changes += [f"module{of}: {line}" for line in lines[:MOST]]
         if len(lines) > MOST:
-            changes.append(f"{len(lines) - MOST} or more other operations differ{of}")
+            changes.append(f"module{of}: {len(lines) - MOST} or more other operations differ")
     return changes
 
 

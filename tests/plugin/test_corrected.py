@@ -127,6 +127,19 @@ def test_a_failure_names_the_option_with_the_tolerance(corrected):
     assert "allowed 3 ulp (marker)" in corrected.checked_with_option["test_ulp"].text
 
 
+def test_a_failure_by_the_marker_is_reproduced_with_pytest(corrected):
+    again = re.compile(r"reproduce +(python -m )?pytest --no-export-cache test_a.py::test_(\w+)\n")
+    decides = "The marker or an option of this run decides this. `jaxexport` commands use only the golden's rule"
+    by_budget = corrected.checked["test_budget"].text
+    assert again.findall(by_budget)[0][1] == "budget"
+    assert "reproduce  jaxexport matrix" not in by_budget
+    assert decides in by_budget
+    policy(corrected, f"cases: ['*_other'], writers: ['{corrected.older}'], compare: exact, reason: measured")
+    by_policy = corrected.project.pytest("-k", "other")["test_other"].text
+    assert "reproduce  jaxexport matrix" in by_policy
+    assert decides not in by_policy
+
+
 def test_a_rule_with_compare_shape_accepts_chaotic_numbers(corrected):
     assert "nothing was stored" in corrected.written["test_chaos"].text
     policy(corrected, "cases: ['*chaos'], compare: shape, reason: chaotic")

@@ -396,7 +396,7 @@ def test_convert_exits_3_if_an_environment_cannot_be_built(jaxexport, cwd, monke
     for name in ("UV_CACHE_DIR", "JAXEXPORT_CACHE"):
         monkeypatch.setenv(name, str(cwd / name))
     ended = jaxexport("convert", artifact, "--for", reader, "-o", "new.jaxexport", "--via", via, "--json", code=3)
-    assert (ended.out, Path("new.jaxexport").exists()) == ("", False)
+    assert (json.loads(ended.out)["exit_code"], Path("new.jaxexport").exists()) == (3, False)
     first, *more = [line for line in ended.err.splitlines() if "error:" in line]
     assert first.startswith(f"jaxexport: error: {artifact}: not {done} for jaxlib {reader}: ")
     assert "Unset UV_OFFLINE" in " ".join(ended.err.split())

@@ -19,6 +19,7 @@ from export_core.knowledge.forecasting import (
     forecast,
     forecasts,
     forecasts_when_converted,
+    has_removable_shardings,
     shardings_in_the_way,
     usual_platform,
 )
@@ -26,6 +27,6 @@ from export_core.knowledge.knowledge_base import Entry, entries_of
 
 __all__ = [
     "NO", "ONE_DEVICE", "UNKNOWN", "YES", "YES_BUT", "Answer", "Entry", "Forecast", "Reason", "conversion_may_help",
-    "entries_of", "forecast", "forecasts", "forecasts_when_converted", "shardings_in_the_way",
-    "usual_platform",
+    "entries_of", "forecast", "forecasts", "forecasts_when_converted", "has_removable_shardings",
+    "shardings_in_the_way", "usual_platform",
 ]  # fmt: skip

@@ -289,9 +289,18 @@ def _with_advice(answer: Answer, advice: str) -> Answer:
 def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
     """Return whether shardings keep a runtime without XLA from running an artifact, so that a conversion removes them.
 
-    StableHLO's interpreter, for example, reads them and does not run them. Even on one device jax writes shardings for
-    PRNG keys: Shardy's, or the custom call `Sharding`.
+    StableHLO's interpreter, for example, reads Shardy's operations and runs none, but it ignores a mesh and attributes.
+    Even on one device jax writes shardings for PRNG keys: Shardy's, or the custom call `Sharding`.
     """
+    if not has_removable_shardings(artifact, reader):
+        return False
+    if not reader.knows_shardy or any(call.target == "Sharding" for call in artifact.custom_calls):
+        return True
+    return any(name.startswith("sdy.") and name != "sdy.mesh" for name in About(artifact).operations)
+
+
+def has_removable_shardings(artifact: Artifact, reader: Reader) -> bool:
+    """Return whether an artifact has shardings that a conversion for a runtime without XLA removes."""
     if not reader.release.runtime or reader.release.family in WITH_XLA:
         return False
     has_calls = any(call.target == "Sharding" for call in artifact.custom_calls)

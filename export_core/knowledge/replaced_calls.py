@@ -53,14 +53,22 @@ def why_not_replaced(targets: Iterable[str], release: ReleaseOfReader) -> str:
     return ""
 
 
-def lapack_is_replaced(targets: Iterable[str], release: ReleaseOfReader, allow: Collection[str]) -> bool:
-    """Return whether a conversion replaces all LAPACK calls of an artifact that a jaxlib does not run.
+def lapack_to_replace(targets: Iterable[str], release: ReleaseOfReader, allow: Collection[str]) -> list[str]:
+    """Return the LAPACK calls of an artifact that a jaxlib does not run, which a conversion would have to replace.
 
     `targets` are the artifact's custom-call targets. Those in `allow` need no replacement in a jaxlib that initializes
     LAPACK.
     """
     calls = [target for target in targets if target.startswith(LAPACK)]
-    if initializes_lapack(release):
-        promised = stable_targets(release.jax)
-        calls = [target for target in calls if target not in promised and target not in allow]
-    return not why_not_replaced(calls, release)
+    if not initializes_lapack(release):
+        return calls
+    promised = stable_targets(release.jax)
+    return [target for target in calls if target not in promised and target not in allow]
+
+
+def lapack_is_replaced(targets: Iterable[str], release: ReleaseOfReader, allow: Collection[str]) -> bool:
+    """Return whether a conversion replaces all LAPACK calls of an artifact that a jaxlib does not run.
+
+    The arguments are those of `lapack_to_replace`.
+    """
+    return not why_not_replaced(lapack_to_replace(targets, release, allow), release)

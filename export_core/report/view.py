@@ -5,7 +5,7 @@ Media show the `sentence` and `details` of a finding as they have room for; its 
 
 import datetime
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from export_core.judge.generations import first_changes
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import NO_BASELINE
 from export_core.knowledge import conversion_may_help
+from export_core.knowledge.replaced_calls import lapack_to_replace
 from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Control, by_build_date
 from export_core.matrix.verdicts import (
@@ -90,6 +91,7 @@ NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
     FindingKind("LITTLE NOISE", 8),
 )
 ACCEPTED = FindingKind("accepted", 9)
+_LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Where a reader refuses the form of an artifact.
 _RUN_TWICE = "Run the same command again: it runs flaky cells that work, and with `--no-cache` those that fail too."
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
@@ -321,16 +323,37 @@ def entry_text(example: Result, policy: Policy, as_of: datetime.date) -> str:
     return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {first_end([entry], as_of)})"
 
 
-def _todo_of(issue: KnownIssue, example: Result, goldens: str, group: Sequence[Result]) -> str:
-    """Return the advice about the known issue that explains a group of cells. `goldens` is the folder of goldens."""
+def _todo_of(
+    issue: KnownIssue, example: Result, goldens: str, group: Sequence[Result], allow: Collection[str] = ()
+) -> str:
+    """Return the advice about the known issue that explains a group of cells.
+
+    It ends with a command that converts an artifact, if the cells fail before they are lowered and that may help.
+    `goldens` is the folder of goldens, and `allow` has the custom-call targets that the project accepts.
+    """
     failing = [(result.custom_calls, result.reader) for result in group]
-    return todo_about(issue, f"{goldens}/{example.golden}/{ARTIFACT}", failing)
+    todo = todo_about(issue, f"{goldens}/{example.golden}/{ARTIFACT}", failing)
+    if "jaxexport convert" in todo:
+        return todo
+    for one in (example, *group):
+        may_help = conversion_may_help(one.forecast, one.reader, one.custom_calls, allow)
+        if one.stage in _LOADING and may_help and not one.converted:
+            return f"{todo} Or try `{_converting_command(one, goldens, allow)}`."
+    return todo
+
+
+def _converting_command(result: Result, goldens: str, allow: Collection[str]) -> str:
+    """Return the command that converts the golden of a cell for the cell's reader."""
+    calls = () if result.reader.runtime else lapack_to_replace(result.custom_calls, result.reader, allow)
+    option = ("--replace-custom-calls",) if calls else ()
+    golden = f"{goldens}/{result.golden}"
+    return shlex.join(["jaxexport", "convert", golden, "--for", result.reader.name, *option, "-o", "converted"])
 
 
 def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, run: Run) -> str:
     group = run.by_cause[cause.judgement, cause.id]
     if issue:
-        return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens), group)
+        return _todo_of(issue, example, asked_of(run).get("--goldens", run.policy.goldens), group, run.policy.allow)
     if not cause.judgement.is_urgent:
         return ""
     if cause.verdict is Verdict.TIMEOUT:  # whatever its judgement: nothing shows yet that the release cannot run it

@@ -396,6 +396,28 @@ def test_an_older_export_is_advised_where_it_would_not_crash(targets, reader, ad
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({"upstream": "calling-convention-too-old"}, ""),
+        ({"upstream": "stablehlo-too-new", "stage": Stage.MODULE}, ""),
+        ({"reader": "0.9.2", "custom_calls": ("lapack_spotrf_ffi",)}, " --replace-custom-calls"),
+        ({"reader": "0.9.2", "custom_calls": ("lapack_sgeev_ffi",)}, None),
+        ({"forecast": "yes"}, None),
+        ({"converted": True}, None),
+        ({"upstream": "needs-x64", "stage": Stage.LOWER}, None),
+    ],
+)
+def test_a_conversion_is_advised_for_a_refusal_that_it_may_end(changes, option):
+    refused = {"upstream": "calling-convention-too-new", "stage": Stage.DESERIALIZE, "forecast": "no: too old"}
+    at = {"writer": "0.6.2", "reader": "0.12.0.1", "judgement": Judgement.BROKEN, "message": "refused"}
+    cell = result(Verdict.REFUSED, **{**at, **refused, **changes})
+    for finding in (findings(cell)[0], broken_cell(cell, known_issues())):
+        todo = dict(finding.details)["to do"]
+        command = f"jaxexport convert golden/{cell.golden} --for {cell.reader.name}{option} -o converted"
+        assert todo.endswith(f" Or try `{command}`.") if option is not None else "jaxexport convert" not in todo
+
+
 @pytest.mark.parametrize("calls", [(("lapack_spotrf_ffi",),) * 2, (("lapack_spotrf_ffi",), ())])
 def test_readers_where_an_older_export_crashes_are_named(calls):
     new = {"writer": "0.12.0.1", "upstream": "stablehlo-too-new", "stage": Stage.MODULE, "message": "too new"}
@@ -407,9 +429,8 @@ def test_readers_where_an_older_export_crashes_are_named(calls):
         for reader in ("0.9.1", "0.9.2", "0.10.2")
     ]
     (finding,) = (one for one in findings(*results) if one.results)
-    assert dict(finding.details)["to do"].endswith(
-        ", or export with an older jaxlib. In 0.9.1, 0.9.2, an older export with calls of LAPACK would crash."
-    )
+    crash_there = " In 0.9.1, 0.9.2, an older export with calls of LAPACK would crash. Or try `jaxexport convert "
+    assert f", or export with an older jaxlib.{crash_there}" in dict(finding.details)["to do"]
 
 
 def test_the_finding_of_one_cell_names_its_known_issue():

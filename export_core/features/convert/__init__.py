@@ -4,6 +4,12 @@ from export_core.base.feature import Feature
 
 FEATURE = Feature(
     commands={"convert": "convert_command:convert"},
+    schemas={
+        "conversion": (
+            "conversions:ConversionOutcome",
+            "a line of `jaxexport convert --json` for a conversion that failed, or was not run (`--dry-run`)",
+        ),
+    },
     asked_by="convert",
     facts={"fixed_by_conversion": "fix:FIX"},
     findings="fixed_by_conversion:conversion_findings",

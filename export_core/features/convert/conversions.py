@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from export_core.artifact import Artifact, read
@@ -49,6 +50,15 @@ class ConversionTarget:
     def written(self) -> Path:
         """The path that is written: the file, or the golden's own folder, ``path/CASE/WRITER``."""
         return self.path.joinpath(*Path(self.name).resolve().parts[-2:]) if self.is_golden else self.path
+
+
+class ConversionOutcome(msgspec.Struct, frozen=True):
+    """Why a conversion failed or would fail, or that nothing known is in its way."""
+
+    file: str  # The file or the folder of a golden, as it was named.
+    reader: str  # The reader to convert it for.
+    exit_code: int  # 0 if nothing known is in its way, 1 refused, 2 bad input, 3 nothing is known.
+    error: str | None = None  # Why it failed or would fail; null if nothing known is in its way.
 
 
 def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[ConversionTarget]:

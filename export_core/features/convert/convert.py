@@ -17,7 +17,7 @@ from export_core.base.errors import InfrastructureFault
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
-from export_core.knowledge import NO, forecast, shardings_in_the_way
+from export_core.knowledge import NO, forecast, has_removable_shardings, shardings_in_the_way
 from export_core.knowledge.replaced_calls import INITIALIZED_SINCE, initializes_lapack, why_not_replaced
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
@@ -127,11 +127,12 @@ def convert(
     calls = _calls_to_replace(artifact, reader, allow, replace_custom_calls=replace_custom_calls)
     known = forecast(artifact, reader)
     load = known.load
-    plain = shardings_in_the_way(artifact, reader)
-    if load.ok and not calls and not plain and not _misses_shardings(envelope, reader):
+    in_the_way = shardings_in_the_way(artifact, reader)
+    if load.ok and not calls and not in_the_way and not _misses_shardings(envelope, reader):
         reasons = "; ".join(map(str, known.spoiled.reasons))
         fails = f", and {known.in_words}: {reasons}" if known.spoiled.answer == NO else ""
         return Converted(artifact, reader, UNCHANGED, f"{title} takes the original{fails}")
+    plain = has_removable_shardings(artifact, reader)  # A module that is rewritten loses them anyway.
     try:
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
         if calls or plain or any(any(module_problems(module, needs(module), reader)) for module in artifact.modules):

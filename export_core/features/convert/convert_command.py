@@ -83,8 +83,10 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it, existing "
     "files stay, except the one that OUT names.",
 )
-@dry_run_option("Only show what would be converted and where it would go, or why it is refused without a run.")
-@json_option("Print each record as JSON (schema/converted.schema.json).")
+@dry_run_option("Only show what would be converted and where it would go, or why not.")
+@json_option(
+    "Print each record as JSON (schema/converted.schema.json), or why there is none (schema/conversion.schema.json)."
+)
 @quiet_option
 @click.pass_context
 def convert(
@@ -100,7 +102,7 @@ def convert(
     not verified, or no environment could be built. For several conversions, the first of 2, 1, 3 and 0.
     """
     from export_core.cli.steps import Steps
-    from export_core.features.convert.conversions import Conversions, check_targets, targets_of
+    from export_core.features.convert.conversions import ConversionOutcome, Conversions, check_targets, targets_of
     from export_core.goldens.conversion_record import CONVERTED, record_file
     from export_core.goldens.store import ARTIFACT
     from export_core.releases.names import title_of
@@ -133,9 +135,14 @@ def convert(
                 echo(with_prefix(error), err=True)
             problems.add(str(error))
             codes.add(error.exit_code)
+            if as_json:
+                echo_json(ConversionOutcome(target.name, target.reader, error.exit_code, str(error)), indent=-1)
             continue
         if record is None:
             codes.add(VERIFIED)
+            if as_json:
+                echo_json(ConversionOutcome(target.name, target.reader, VERIFIED), indent=-1)
+                continue
             echo(f"{target.written}: would be {target.name}, converted for {title_of(target.reader)}")
             continue
         codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from export_core.artifact.audit import WITH_XLA
+from export_core.artifact.audit import WITH_XLA, only_jax, targets_of_jax
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import plural
@@ -174,6 +174,11 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
         option = " --replace-custom-calls" if jobs[0].replace else ""
         if option and cell.reader.runtime and cell.reader.family not in WITH_XLA:
             return f"Conversion seldom helps: {cell.reader.title} lacks most of what replaces its custom calls."
+        # None that the golden allows is replaced. It allows them in a jaxlib.
+        others = (*jobs[0].replace, *options.policy.allow)
+        left = [call for call in targets_of_jax(cell.golden.manifest.custom_calls) if call not in others]
+        if option and cell.reader.runtime and left:
+            return f"Conversion does not help: {only_jax(left)}."
         if cell.reader.runtime and not option:
             reader = find_reader(cell.reader.name, options.calendar)
             (then,) = forecasts_when_converted(cell.golden.read_artifact(), [reader], cell.platform)

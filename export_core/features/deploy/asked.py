@@ -19,6 +19,7 @@ from export_core.goldens.conversion_record import CONVERTED, read_record
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST
 from export_core.judge import Result
+from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import Unmatched
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
@@ -128,6 +129,8 @@ def stored_evidence(
 ) -> StoredEvidence:
     """Return the results in these folders about goldens; for the same cell, the run that ended last counts.
 
+    A timeout that shows nothing takes no earlier result away.
+
     A run counts only if all that decides its verdicts is unchanged, such as the policy's comparisons, as in `jaxexport
     judge`. Results count only if their golden is unchanged and none of its quirks has expired by `day`. `notify` gets a
     sentence about each folder or golden that does not count, and about a folder that has only one shard of a run.
@@ -165,8 +168,11 @@ def stored_evidence(
         counted = [one for one in counted if one.verdict is not Verdict.NOT_RUN]  # It takes no earlier result away.
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
         counted.sort(key=lambda result: 0 if ran(result) else 2 if shows_failure(result) else 1)
-        evidence |= {place_of(result): result for result in counted}
-        found_in |= {place_of(result): folder for result in counted}
+        new = {place_of(result): result for result in counted}
+        shown = {place for place, one in evidence.items() if ran(one) or shows_failure(one)}
+        new = {place: one for place, one in new.items() if place not in shown or not _shows_nothing(one, policy)}
+        evidence |= new
+        found_in |= dict.fromkeys(new, folder)
         other = [one for one in run.results if run.goldens.get(one.golden) != hashes.get(one.golden)]
         others |= {place_of(one) for one in other if one.golden in hashes and one.golden in run.goldens}
     return StoredEvidence(evidence, frozenset(others), found_in)
@@ -190,6 +196,12 @@ def shows_failure(result: Result | None) -> bool:
     return (
         result is not None and result.verdict.fails and (result.verdict is not Verdict.TIMEOUT or bool(result.upstream))
     )
+
+
+def _shows_nothing(result: Result, policy: Policy) -> bool:
+    """Return whether a cell ended by its time limit, and neither a known issue nor the policy's list explains it."""
+    timed_out = result.verdict is Verdict.TIMEOUT and not result.upstream
+    return timed_out and matching_entry(result, policy.known_failures) is None
 
 
 def require_goldens(

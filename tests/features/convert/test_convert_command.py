@@ -15,6 +15,7 @@ from stored_artifacts import DATA
 
 from export_core.artifact import read
 from export_core.features.convert import conversions
+from export_core.features.convert.conversions import ConversionOutcome
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.conversion_record import ConversionRecord
@@ -30,6 +31,7 @@ from export_core.releases import load_calendar
 COMPLEX = DATA.parents[2] / "golden/tests.compat.test_derivatives.test_complex_numbers/0.12.0.1-cpu/artifact.jaxexport"
 REWRITTEN = COMPLEX.parents[2] / "tests.compat.test_programs.test_special_functions/0.12.0.1-cpu/artifact.jaxexport"
 """An artifact whose module has to be rewritten for jaxlib 0.8.1."""
+LAPACK_GEEV = COMPLEX.parents[2] / "tests.compat.test_linear_algebra.test_eig/0.12.0.1-cpu/artifact.jaxexport"
 OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
 
 
@@ -274,6 +276,25 @@ def test_a_conversion_without_a_golden_is_not_verified(convert, refused_golden, 
     assert read(tmp_path / "new.jaxexport").envelope.disabled_checks == ()
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_json_has_a_line_for_each_conversion_that_fails(jaxexport, dry_run):
+    words = ["convert", str(LAPACK_GEEV), "missing.jaxexport", "--for", "0.9.2,0.8.1", "-o", "out", "--json"]
+    ended = jaxexport(*words, *(["--dry-run"] if dry_run else []), code=2)
+    outcomes = [msgspec.json.decode(line, type=ConversionOutcome) for line in ended.out.splitlines()]
+    assert [(one.file, one.reader, one.exit_code) for one in outcomes] == [
+        *((str(LAPACK_GEEV), "0.9.2", 1), ("missing.jaxexport", "0.9.2", 2)),
+        *((str(LAPACK_GEEV), "0.8.1", 1), ("missing.jaxexport", "0.8.1", 2)),
+    ]
+    assert "lapack_sgeev_ffi crashes jaxlib 0.9.2" in outcomes[0].error
+    assert outcomes[0].error in ended.err
+    assert outcomes[1].error.startswith("missing.jaxexport: expected a file")
+
+
+def test_json_of_a_dry_run_says_that_nothing_is_in_the_way(jaxexport):
+    ended = jaxexport("convert", OLD, "--for", "0.12.0.1", "-o", "out", "--dry-run", "--json", code=0)
+    assert json.loads(ended.out) == {"file": str(OLD), "reader": "0.12.0.1", "exit_code": 0, "error": None}
+
+
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (2.0, 1)])
 def test_given_arrays_verify_a_conversion_without_a_golden(convert, refused_golden, tmp_path, factor, code):
     arrays = refused_golden.inputs(), refused_golden.outputs()
@@ -375,7 +396,7 @@ def test_convert_exits_3_if_an_environment_cannot_be_built(jaxexport, cwd, monke
     for name in ("UV_CACHE_DIR", "JAXEXPORT_CACHE"):
         monkeypatch.setenv(name, str(cwd / name))
     ended = jaxexport("convert", artifact, "--for", reader, "-o", "new.jaxexport", "--via", via, "--json", code=3)
-    assert (ended.out, Path("new.jaxexport").exists()) == ("", False)
+    assert (json.loads(ended.out)["exit_code"], Path("new.jaxexport").exists()) == (3, False)
     first, *more = [line for line in ended.err.splitlines() if "error:" in line]
     assert first.startswith(f"jaxexport: error: {artifact}: not {done} for jaxlib {reader}: ")
     assert "Unset UV_OFFLINE" in " ".join(ended.err.split())

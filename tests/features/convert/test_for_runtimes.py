@@ -80,6 +80,16 @@ def test_an_artifact_that_a_runtime_loads_is_unchanged():
     assert (done.way, done.why) == (UNCHANGED, "tensorflow 2.21.0 takes the original")
 
 
+@pytest.mark.parametrize("writer", ["0.9.2", "0.12.0.1"])
+def test_a_mesh_that_the_interpreter_ignores_is_not_removed(writer):
+    """It ran these goldens: studies/runtimes/record.json."""
+    before = read(golden("test_devices.test_layouts", writer))
+    assert "sdy.mesh" in before.module.contents.uses.names
+    assert convert(before, find_reader("stablehlo==0.12.0.1", CALENDAR), no_module).way == UNCHANGED
+    with pytest.raises(ConversionRefused, match="its module is in the way"):
+        convert(before, IREE, no_module)
+
+
 def test_convert_accepts_a_release_that_the_policy_adds():
     added = {"tensorflow": {"2.99.0": RuntimeRelease(datetime.date(2027, 1, 1), stablehlo="1.20.0", convention=9)}}
     reader = find_reader("tensorflow==2.99.0", dataclasses.replace(CALENDAR, runtimes=added))

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from asking import CASE, OTHER, POLICY, answers, ran
 from commands import stored
@@ -66,6 +67,39 @@ def test_a_timeout_of_another_golden_does_not_stop_an_upgrade(project, ask):
 def test_a_timeout_in_the_goldens_writer_is_answered_unknown(ask):
     stored(timed_out("0.9.2"))
     assert answers(ask(CASE, "serving", "--json", code=3)) == [("serving", GOLDEN, "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "code", "answer"),
+    [
+        (ran(Verdict.PASS, "0.9.2"), 0, "yes"),
+        (ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN), 1, "no"),
+        (ran(Verdict.TIMEOUT, "0.9.2", stage=Stage.RUN), 3, "unknown"),
+    ],
+)
+def test_a_later_timeout_takes_no_earlier_result_away(ask, earlier, code, answer):
+    """A time limit shows nothing: an earlier result of the same golden, reader and settings still does."""
+    stored(earlier, folder=".jaxexport/whole")
+    stored(timed_out("0.9.2"))
+    ended = ask(CASE, "serving", "--json", code=code)
+    assert answers(ended) == [("serving", GOLDEN, answer)]
+    folder = ".jaxexport" if earlier.verdict is Verdict.TIMEOUT else ".jaxexport/whole"
+    assert json.loads(ended.out)["answers"][0]["folder"] == folder
+
+
+def test_a_timeout_with_another_jax_of_the_same_run_counts(ask):
+    cell = timed_out("0.9.2")
+    stored(
+        msgspec.structs.replace(cell, reader=msgspec.structs.replace(cell.reader, jax="0.9.1")),
+        ran(Verdict.PASS, "0.9.2"),
+    )
+    assert answers(ask(CASE, "serving", "--json", code=3)) == [("serving", GOLDEN, "unknown")]
+
+
+def test_a_later_timeout_of_a_known_issue_counts(ask):
+    stored(ran(Verdict.PASS, "0.9.2"), folder=".jaxexport/whole")
+    stored(timed_out("0.9.2", upstream="lapack-cold-process"))
+    assert answers(ask(CASE, "serving", "--json", code=1)) == [("serving", GOLDEN, "no")]
 
 
 @pytest.mark.parametrize("known", ["issue", "listed"])

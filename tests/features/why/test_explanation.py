@@ -404,7 +404,10 @@ def test_a_conversion_that_replaces_no_custom_call_is_not_advised(case):
     assert conversion_may_help("no: it crashes", reader, ["Sharding", "lapack_sgesdd_ffi"])
 
 
-SHARDED_OR_CALLING = ("test_programs.test_random/", "test_random_key[rbg]/0.9.2", "test_linear_algebra.test_svd/0.6.2")
+SHARDED_OR_CALLING = (
+    *("test_programs.test_random/", "test_random_key[rbg]/0.9.2", "test_linear_algebra.test_svd/0.6.2"),
+    *("test_devices.test_layouts/", "test_lapack_with_pivoting/"),
+)
 RUNTIMES = ["iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0", "stablehlo==0.12.0.1"]
 
 

@@ -228,6 +228,16 @@ def test_an_operation_that_a_runtime_refuses_is_forecast_to_fail(golden, reader,
     assert known.runs.reasons[0].entry == entry
 
 
+def test_a_sharding_call_ends_the_interpreter_unless_it_is_converted():
+    """Seen in 0.9.2 and 0.12.0.1, which gave the outputs of the golden after `jaxexport convert`."""
+    artifact = golden_at(STORE.root / "tests.compat.test_programs.test_random" / "0.6.2-cpu").read_artifact()
+    assert {call.target for call in artifact.custom_calls} == {"Sharding"}
+    for reader in ("stablehlo==0.9.2", "stablehlo==0.12.0.1"):
+        (reason,) = of(artifact, reader).runs.reasons
+        assert reason.entry == "stablehlo-sharding-calls"
+        assert f"`jaxexport convert FILE --for {reader} -o OUT`" in reason.text
+
+
 TINY = "test_dtypes.test_tiny_dtype"
 
 

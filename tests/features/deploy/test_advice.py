@@ -146,7 +146,7 @@ def test_a_conversion_that_cannot_help_is_not_advised(project, jaxexport):
 
 CONVERTIBLE = [
     ("iree==3.13.0", "tests.compat.test_programs.test_random/0.6.2-cpu", "this release has no custom call Sharding: "),
-    ("stablehlo==0.12.0.1", "tests.compat.test_dtypes.test_random_key[rbg]/0.9.2-cpu", "ends the interpreter: "),
+    ("stablehlo==0.12.0.1", "tests.compat.test_programs.test_random/0.9.2-cpu", "ends the interpreter: "),
 ]
 
 
